@@ -1,0 +1,1 @@
+"""How one coding agent is installed, pointed at Reef and wrapped."""

@@ -1,0 +1,180 @@
+"""Configuration: one YAML file, typed, checked, with every default visible in one place.
+
+``$REEF_HOME/config.yaml``, or the file given to ``reef serve -c``. Unknown keys are refused with the nearest one named;
+only ``reef:`` (a recipe and that recipe's own settings) is open, since recipes declare their keys themselves.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from daemon.core.errors import ConfigError
+
+DEFAULT_PORT = 8900
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Where agents connect. ``port`` falls to the next free one unless it was set here."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    max_body_mb: int = 64
+    drain_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedConfig:
+    """The engine inside: llama.cpp in a process of its own."""
+
+    #: Longest conversation in tokens; None: what the model was trained on, at most 8192.
+    context: int | None = None
+    #: Requests that decode together.
+    parallel: int = 8
+    threads: int | None = None
+    #: Seconds without a request after which the model's memory is given back; 0 keeps it.
+    idle_unload_seconds: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteConfig:
+    """A provider: any OpenAI- or Anthropic-compatible base URL."""
+
+    base_url: str = ""
+    #: Which routes it speaks: ``openai`` (/chat/completions) or ``anthropic`` (/messages).
+    api: Literal["openai", "anthropic"] = "openai"
+    #: Whose key goes upstream: ``agent`` (what the agent sent), ``env:NAME`` or ``file:PATH``.
+    key: str = "agent"
+    connect_seconds: float = 10.0
+    #: Longest silence of the provider before the exchange is given up.
+    read_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """``full`` survives a power cut, ``normal`` may lose the last records in one (never the database)."""
+
+    durability: Literal["full", "normal"] = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything a daemon is told. ``engine`` serves what ``models`` does not route."""
+
+    engine: str = "embedded"
+    #: A model name nobody knows: answer with the default model, or refuse.
+    unknown_model: Literal["default", "error"] = "default"
+    #: Model name or glob → engine.
+    models: Mapping[str, str] = field(default_factory=dict)
+    server: ServerConfig = ServerConfig()
+    embedded: EmbeddedConfig = EmbeddedConfig()
+    engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
+    store: StoreConfig = StoreConfig()
+    #: The article's section: ``recipe`` and that recipe's own keys.
+    reef: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load(path: Path) -> Config:
+    """Read a file; raises ConfigError naming the file, the key and the value."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"no configuration at {path}", hint="reef config show") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    return parse(text, source=str(path))
+
+
+def parse(text: str, *, source: str = "config") -> Config:
+    """Read YAML text. ``source`` names it in errors."""
+    import yaml  # not at import: the CLI's hot commands never need it
+
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source} is not YAML: {error}", hint=f"reef config validate {source}") from error
+    config = _build(Config, {} if raw is None else raw, source)
+    _check(config, source)
+    return config
+
+
+def _check(config: Config, source: str) -> None:
+    known = {"embedded", *config.engines}
+    for where, engine in (
+        ("engine", config.engine),
+        *((f"models.{name}", e) for name, e in config.models.items()),
+    ):
+        if engine not in known:
+            raise ConfigError(
+                f"{source}: {where}: no engine is called {engine!r}",
+                hint=f"known engines: {', '.join(sorted(known))}",
+            )
+    for name, remote in config.engines.items():
+        if name == "embedded":
+            raise ConfigError(
+                f"{source}: engines.embedded: the name is taken by the engine inside",
+                hint="choose another name",
+            )
+        if not remote.base_url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"{source}: engines.{name}.base_url: {remote.base_url!r} is not a URL",
+                hint="for example https://api.openai.com/v1",
+            )
+        if remote.key != "agent" and not remote.key.startswith(("env:", "file:")):
+            # The value is not repeated: it may well be a key.
+            raise ConfigError(
+                f"{source}: engines.{name}.key must be agent, env:NAME or file:PATH",
+                hint="never write a key into the configuration",
+            )
+
+
+_T = TypeVar("_T")
+
+
+def _build(cls: type[_T], raw: object, where: str) -> _T:
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{where}: expected a mapping, got {raw!r}")
+    hints = get_type_hints(cls)
+    for key in raw:
+        if key not in hints:
+            near = difflib.get_close_matches(str(key), hints, n=1)
+            raise ConfigError(
+                f"{where}: unknown key {key!r}",
+                hint=f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(hints)}",
+            )
+    return cls(**{key: _convert(hints[key], value, f"{where}: {key}") for key, value in raw.items()})
+
+
+def _convert(kind: Any, value: object, where: str) -> object:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        if value in args:
+            return value
+        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(str, args))}")
+    if origin in (typing.Union, types.UnionType):
+        inner = next(arg for arg in args if arg is not type(None))
+        return None if value is None else _convert(inner, value, where)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _build(kind, value, where)
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where}: expected a mapping, got {value!r}")
+        return {str(key): _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
+    return _scalar(kind, value, where)
+
+
+def _scalar(kind: Any, value: object, where: str) -> object:
+    if kind is Any:
+        return value
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        if kind in (int, float) and value < 0:
+            raise ConfigError(f"{where}: {value!r} is negative")
+        return value
+    raise ConfigError(f"{where}: expected {kind.__name__}, got {value!r}")

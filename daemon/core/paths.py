@@ -1,0 +1,139 @@
+"""Where everything lives. One environment variable, ``REEF_HOME``, moves all of it (default ``~/.reef``).
+
+Directories are 0700, files 0600, owned by the person who runs Reef: prompts and keys pass through here. Nothing else
+in the code builds a path of its own.
+"""
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from daemon.core.errors import ConfigError
+
+#: A Unix socket's path is at most 104 bytes on macOS (108 on Linux), the final zero included.
+_SOCKET_LIMIT = 103
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A person's Reef: one directory, one daemon."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config.yaml"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "store" / "reef.db"
+
+    @property
+    def models(self) -> Path:
+        return self.root / "models"
+
+    @property
+    def agents(self) -> Path:
+        """Private installs of coding agents, and their isolated configuration directories."""
+        return self.root / "agents"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def log(self) -> Path:
+        return self.logs / "daemon.log"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the daemon for as long as it lives."""
+        return self.run / "daemon.lock"
+
+    @property
+    def start_lock(self) -> Path:
+        """Held by whoever is starting a daemon."""
+        return self.run / "start.lock"
+
+    @property
+    def state(self) -> Path:
+        """Pid, port and version of the running daemon, see `daemon.core.discovery`."""
+        return self.run / "daemon.json"
+
+    @property
+    def agent_token(self) -> Path:
+        """Inference and feedback only; what agents get."""
+        return self.root / "tokens" / "agent"
+
+    @property
+    def control_token(self) -> Path:
+        """Everything, over TCP; a person's own CLI uses the socket instead."""
+        return self.root / "tokens" / "control"
+
+    @property
+    def redaction_key(self) -> Path:
+        """The HMAC key that keeps equal secrets equal after redaction."""
+        return self.root / "tokens" / "redaction"
+
+    @property
+    def socket(self) -> Path:
+        """The control socket; in a private temporary directory where the home's own path is too long for one."""
+        path = self.run / "reef.sock"
+        if len(os.fsencode(path)) <= _SOCKET_LIMIT:
+            return path
+        digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"reef-{os.getuid()}-{digest}" / "reef.sock"
+
+    def prepare(self) -> None:
+        """Make the directories, private. Raises ConfigError when one of them is someone else's or cannot be made."""
+        places = (
+            self.root, self.database.parent, self.models, self.agents, self.logs, self.run,
+            self.agent_token.parent, self.socket.parent,
+        )  # fmt: skip
+        for place in places:
+            private_directory(place)
+
+
+def home() -> Home:
+    """The home that ``REEF_HOME`` names, or ``~/.reef``."""
+    named = os.environ.get("REEF_HOME")
+    return Home(Path(named).expanduser().absolute() if named else Path.home() / ".reef")
+
+
+def private_directory(path: Path) -> None:
+    """Make ``path`` a directory of mode 0700 that this user owns."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.lstat()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make {path}: {error.strerror}", hint="set REEF_HOME to a directory you own"
+        ) from error
+    if status.st_uid != os.getuid():
+        raise ConfigError(
+            f"{path} belongs to user {status.st_uid}, not to you ({os.getuid()})",
+            hint="set REEF_HOME to a directory you own",
+        )
+    if status.st_mode & 0o077:
+        path.chmod(0o700)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace ``path`` atomically with ``data``, mode 0600, durable before this returns."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,379 @@
+"""The words of the system as data: what was asked, what was answered, what was recorded.
+
+Neutral between dialects: `daemon.wire` turns bytes into these and back, engines answer them, the store keeps them.
+Frozen: a record is what happened, and nothing changes it afterwards.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+
+class Dialect(StrEnum):
+    """A wire protocol of inference, chosen by the route."""
+
+    CHAT = "chat"  # POST /v1/chat/completions
+    MESSAGES = "messages"  # POST /v1/messages
+
+
+class Kind(StrEnum):
+    """What a record is to its session. Only main and subagent turns can train."""
+
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    SIDE = "side"
+    RETRY = "retry"
+
+
+class End(StrEnum):
+    """How an exchange ended."""
+
+    OK = "ok"
+    ERROR = "error"  # the engine or provider answered with an error
+    INCOMPLETE = "incomplete"  # the engine or provider broke off
+    CANCELLED = "cancelled"  # the client left
+
+
+# -- a conversation, whatever its dialect -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image is named, never inlined: media type and the sha256 or URL of what was sent."""
+
+    media_type: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call. ``arguments`` is the JSON text as the model wrote it; it may be invalid JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    id: str
+    content: str
+    is_error: bool = False
+
+
+Part = Text | Thinking | Image | ToolUse | ToolResult
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool on offer; ``schema`` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    mode: Literal["auto", "none", "required", "named"] = "auto"
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """None means the engine's default. ``max_tokens`` None: until the context is full."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logprobs: bool = False
+    top_logprobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request for an engine of ours."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    sampling: Sampling = Sampling()
+    stream: bool = False
+    include_usage: bool = False
+    #: JSON schema the whole answer must satisfy; ``{}`` for any JSON object; None for free text.
+    response_schema: Mapping[str, Any] | None = None
+
+
+# -- what an engine emits ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Counts of tokens. ``cached`` is the part of ``prompt`` that was not read again."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """One sampled token: its id, its text, log p under the untempered model, and the ``top`` alternatives."""
+
+    id: int
+    text: str
+    logprob: float
+    top: tuple[tuple[int, str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSpan:
+    """Token-native capture of one answer: ids, natural-log probabilities (untempered) and the weights that made them.
+
+    Shapes: ``prompt_ids`` [P], ``completion_ids`` [C], ``logprobs`` [C]. ``weights`` is the model's sha256, then, with
+    a LoRA adapter, ``+`` and the adapter's sha256.
+    """
+
+    prompt_ids: tuple[int, ...]
+    completion_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    weights: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The prompt is accepted and fits. Comes first, exactly once."""
+
+    prompt_tokens: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+    tokens: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStart:
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolArguments:
+    index: int
+    text: str
+
+
+FinishReason = Literal["stop", "stop_sequence", "length", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Comes last, exactly once, unless the engine raised."""
+
+    reason: FinishReason
+    usage: Usage
+    span: TokenSpan | None = None
+    stop_sequence: str | None = None
+
+
+EngineEvent = Started | TextDelta | ToolStart | ToolArguments | Finished
+
+
+# -- what is recorded -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message as the store keeps it: the exact (redacted) bytes once, under their hash.
+
+    ``key`` (16 bytes) hashes the canonical form: what stays equal when an agent sends the message again (DESIGN §5).
+    """
+
+    raw: bytes
+    key: bytes
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A parsed exchange. ``head + separator.join(raws) + tail`` is the (redacted) request body, byte for byte.
+
+    When a body cannot be split so, ``head`` holds all of it and ``messages`` is empty. ``root`` (16 bytes) hashes what
+    stands before the messages (Anthropic's ``system``). ``response`` is the (redacted) response body, or empty where
+    redaction could not be done inside a stream; ``answer`` is what the response amounts to.
+    """
+
+    head: bytes
+    separator: bytes
+    tail: bytes
+    messages: tuple[StoredMessage, ...]
+    root: bytes
+    answer: StoredMessage | None
+    response: bytes
+    tools: int = 0
+    usage: Usage = Usage()
+    stop_reason: str | None = None
+    model: str | None = None
+    redacted: int = 0
+    #: Parsing trouble worth telling (`wire` never raises on an agent's odd bytes).
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the proxy saw of one exchange. ``started_ns`` is wall clock; durations come from a monotonic clock."""
+
+    receipt: str
+    scenario: str
+    dialect: Dialect
+    path: str
+    started_ns: int
+    duration_us: int
+    first_byte_us: int | None
+    request: bytes
+    response: bytes
+    stream: bool
+    status: int
+    end: End
+    engine: str
+    model_asked: str
+    release_id: str
+    error: str | None = None
+    weights: str | None = None
+    span: TokenSpan | None = None
+    agent: str | None = None
+    #: Ids that the agent or its wrapper sent for the conversation, strongest first; empty when none.
+    session_keys: tuple[str, ...] = ()
+    subagent: str | None = None
+    cwd: str | None = None
+    commit: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a committed exchange went."""
+
+    receipt: str
+    session: str
+    kind: Kind
+    seq: int
+
+
+# -- what is read back ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One line of the session list. ``turns`` counts main records that ended ok; retries count once."""
+
+    id: str
+    scenario: str
+    agent: str | None
+    title: str
+    created_ns: int
+    updated_ns: int
+    turns: int
+    records: int
+    prompt_tokens: int
+    completion_tokens: int
+    parent: str | None
+    cwd: str | None
+    score: float | None
+    reports: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """One line of the record list."""
+
+    seq: int
+    receipt: str
+    session: str
+    scenario: str
+    kind: Kind
+    dialect: Dialect
+    end: End
+    status: int
+    stream: bool
+    started_ns: int
+    duration_us: int
+    first_byte_us: int | None
+    engine: str
+    model_asked: str
+    model: str | None
+    release_id: str
+    weights: str | None
+    agent: str | None
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    stop_reason: str | None
+    error: str | None
+    preview: str
+    messages: int
+    redacted: int
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """Feedback as stored. ``undone_ns`` is set when a person took it back; the row stays."""
+
+    id: str
+    scenario: str
+    score: float | None
+    feedback: str | None
+    references: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    created_ns: int
+    undone_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewReport:
+    """Feedback on its way in. ``id`` is the caller's ``agent_record_id`` or a new one."""
+
+    id: str
+    scenario: str
+    score: float | None = None
+    feedback: str | None = None
+    references: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)

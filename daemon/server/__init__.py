@@ -1,0 +1,1 @@
+"""The daemon's front: sockets, checks, the data plane and the control plane."""

@@ -1,0 +1,1 @@
+"""How experience becomes a candidate. Recipes come with the learning loop."""

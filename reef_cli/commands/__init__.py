@@ -1,0 +1,1 @@
+"""One file a noun. Each module offers `app`, a Typer application."""
