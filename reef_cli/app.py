@@ -5,7 +5,6 @@ Commands are made from the table when they are asked for, so that `reef traces l
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -92,11 +91,9 @@ def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
             said = typer.Argument(help=note.text)
         parameters.append(parameter.replace(annotation=Annotated[annotation.__origin__, said]))
 
-    @wraps(function)
     def call(**values: Any) -> Any:
         return function(**values)
 
-    del call.__wrapped__  # type: ignore[attr-defined]  # inspect would look through to the plain signature
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call

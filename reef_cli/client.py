@@ -96,13 +96,18 @@ class Client:
 def error_from(status: int, body: bytes) -> ReefError:
     """The error that an HTTP answer carries, in the class of its kind."""
     try:
-        told = json.loads(body)["error"]
-        kind, message, hint = told["kind"], str(told["message"]), told.get("hint")
+        return told_error(json.loads(body))
     except (ValueError, KeyError, TypeError):
         return ReefError(f"the daemon answered {status}: {body[:200].decode(errors='replace')}", hint="reef logs")
-    cls = _kinds(ReefError).get(kind, ReefError)
+
+
+def told_error(envelope: Mapping[str, Any]) -> ReefError:
+    """The error that an envelope (`ReefError.envelope`) tells, in the class of its kind."""
+    told = envelope["error"]
+    cls = _kinds(ReefError).get(told["kind"], ReefError)
     error = cls.__new__(cls)
-    ReefError.__init__(error, message, hint=hint)  # some classes build their message from numbers; it is here already
+    # Some classes make their message from numbers; here it is made already.
+    ReefError.__init__(error, str(told["message"]), hint=told.get("hint"))
     return error
 
 

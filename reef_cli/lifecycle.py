@@ -1,8 +1,8 @@
 """The daemon's life as the CLI sees it: is it there, start it, stop it, replace one of another version.
 
-Only the daemon's lock says that one lives; only an answer on the socket says that it is ready. State, socket and lock files
-that a killed daemon leaves behind are harmless. Starting happens under a lock of its own, so any number of callers at once
-start one daemon.
+Only the daemon's lock says that one lives; only an answer on the socket says that it is ready. State, socket and lock
+files that a killed daemon leaves behind are harmless. Starting happens under its own lock: any number of callers at
+once start one daemon.
 """
 
 import fcntl
@@ -108,11 +108,12 @@ def down(home: Home) -> Down:
         since: int | None = home.log.stat().st_mtime_ns
     except OSError:
         since = None
+    pid = state.pid if state else None
     if lives(home):
-        return Down("it is starting, or no longer answers", since, state.pid if state else None)
-    if state is not None:
-        return Down(f"killed: pid {state.pid} ended without a goodbye", since, state.pid)
-    return Down("stopped" if since else "never started", since, None)
+        return Down("it is starting, or no longer answers", since, pid)
+    if home.socket.exists():  # a daemon that ends in order takes it away
+        return Down(f"it was killed (pid {pid})", since, pid)
+    return Down("it was stopped" if state else "never started", since, pid)
 
 
 def _ours(health: Health | None) -> bool:

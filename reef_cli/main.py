@@ -87,7 +87,7 @@ def _help() -> None:
     for name, entry in COMMANDS.items():
         verbs = f"{name} {'|'.join(entry.verbs)}" if isinstance(entry, Group) else name
         output.line(f"  {verbs:<28}{entry.summary}" if len(verbs) < 28 else f"  {verbs}\n{'':30}{entry.summary}")
-    output.line("\nEvery command takes --json and --help. --version, --install-completion and --show-completion stand alone.")
+    output.line("\nEvery command takes --json and --help. Also: --version, --install-completion, --show-completion.")
     output.line('Start here: reef demo, or eval "$(reef env)" and then your own agent.')
 
 

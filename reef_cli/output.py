@@ -1,7 +1,7 @@
 """The only writer of stdout: the answer, and nothing else.
 
-A terminal changes decoration (bold, dim), never content. Text that came from a model, a file or a web page is made inert
-before it is shown: no control character, escape sequence or bidirectional override reaches the terminal from here.
+A terminal changes decoration (bold, dim), never content. Text that came from a model, a file or a web page is made
+inert before it is shown: no control character, escape sequence or bidirectional override reaches the terminal.
 """
 
 import json as _json
@@ -18,9 +18,7 @@ def visible(text: str, keep: str = "\n\t") -> str:
     """``text`` with everything a terminal could act on spelled out (``\\x1b``, ``\\u202e``), ``keep`` excepted."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() or char in keep or char in _JOINERS else _spelled(char) for char in text
-    )
+    return "".join(char if char.isprintable() or char in keep or char in _JOINERS else _spelled(char) for char in text)
 
 
 def _spelled(char: str) -> str:
@@ -69,6 +67,10 @@ def json(value: object) -> None:
 def jsonl(value: object) -> None:
     """One JSON document on one line."""
     line(_json.dumps(value, separators=(",", ":")))
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

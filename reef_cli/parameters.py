@@ -1,8 +1,8 @@
 """How a command declares what it takes: an ordinary signature whose annotations carry a `Help`.
 
 Positional parameters are arguments, keyword-only ones are options. The same signature feeds three readers: `bind` below
-(the hot commands, before Typer is imported), `reef_cli.app` (Typer) and the README's table. Nothing here may import Typer,
-``inspect`` or ``argparse``: this module is on the path of every command's first 60 ms.
+(the hot commands, before Typer is imported), `reef_cli.app` (Typer) and the README's table. Nothing here may import
+Typer, ``inspect`` or ``argparse``: this module is on the path of every command's first 60 ms.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,26 +44,26 @@ def bind(function: Callable[..., Any], words: Sequence[str]) -> dict[str, Any] |
         if not word.startswith("-") or word == "-":
             found.append(word)
             continue
-        name, value = options.get(word, (None, None))
-        if name is None:
+        if word not in options:
             return None
-        value = True if value is bool else next(rest, None)
-        if value is None or (isinstance(value, str) and not _allowed(function, name, value)):
+        name, switch = options[word]
+        value = None if switch else next(rest, None)
+        if not switch and (value is None or not _allowed(function, name, value)):
             return None
-        values[name] = value
+        values[name] = True if switch else value
     required = len(arguments) - len(function.__defaults__ or ())
     if not required <= len(found) <= len(arguments):
         return None
     return values | dict(zip(arguments, found, strict=False))
 
 
-def _options(function: Callable[..., Any]) -> dict[str, tuple[str, type]]:
-    """Flag → (parameter, bool for a switch or str for one that takes a value)."""
-    table: dict[str, tuple[str, type]] = {}
+def _options(function: Callable[..., Any]) -> dict[str, tuple[str, bool]]:
+    """Flag → (parameter, whether it is a switch rather than one that takes a value)."""
+    table: dict[str, tuple[str, bool]] = {}
     for name, default in (function.__kwdefaults__ or {}).items():
         note = function.__annotations__[name].__metadata__[0]
         for flag in option_flags(name, note):
-            table[flag] = (name, bool if isinstance(default, bool) else str)
+            table[flag] = (name, isinstance(default, bool))
     return table
 
 

@@ -1,6 +1,6 @@
-"""The table of commands: what there is, in which order, and where it lives. `reef --help`, completion and the README read it.
+"""The table of commands: what there is, in which order, where it lives. Help, completion and README read it.
 
-Nothing is imported until it is asked for. A target is ``module:function`` below this package; a group has none of its own.
+Nothing is imported until it is asked for. A target is ``module:function`` below this package; a group has none.
 """
 
 from typing import Final, NamedTuple
@@ -26,7 +26,7 @@ class Group(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Command | Group]] = {
-    "demo": Command("demo:demo", "Show the whole of Reef on this machine, for real.", ("reef demo", "reef demo --no-pi")),
+    "demo": Command("demo:demo", "See it all work on this machine, for real.", ("reef demo", "reef demo --no-pi")),
     "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start",)),
     "stop": Command("daemon:stop", "Stop the daemon after the requests in flight.", ("reef stop",), hot=True),
     "restart": Command("daemon:restart", "Stop and start again.", ("reef restart",)),
@@ -35,7 +35,9 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         "Run the daemon here, in the foreground.",
         ("reef serve", "reef serve -c serve.yaml"),
     ),
-    "status": Command("status:status", "What runs, and what it has done.", ("reef status", "reef status --json"), hot=True),
+    "status": Command(
+        "status:status", "What runs, and what it has done.", ("reef status", "reef status --json"), hot=True
+    ),
     "doctor": Command("doctor:doctor", "Check everything Reef needs; each trouble with its fix.", ("reef doctor",)),
     "logs": Command(
         "logs:logs",
@@ -76,7 +78,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "add": Command(
                 "models:add",
                 "Add a model from a file, a package or the Hugging Face hub.",
-                ("reef models add default", "reef models add ./model.gguf --use", "reef models add hf:owner/repo:Q4_K_M"),
+                (
+                    "reef models add default",
+                    "reef models add ./model.gguf --use",
+                    "reef models add hf:owner/repo:Q4_K_M",
+                ),
             ),
             "use": Command("models:use", "Answer with this model from now on.", ("reef models use my-model",)),
             "remove": Command("models:remove", "Delete a model's file.", ("reef models remove my-model",)),
@@ -86,13 +92,13 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         "The configuration, with every default visible.",
         {
             "show": Command("config:show", "What is in force.", ("reef config show",)),
-            "path": Command("config:path", "Where the file is.", ("$EDITOR \"$(reef config path)\"",)),
+            "path": Command("config:path", "Where the file is.", ('$EDITOR "$(reef config path)"',)),
             "validate": Command(
                 "config:validate", "Check a file before using it.", ("reef config validate serve.yaml",)
             ),
         },
     ),
-}  # fmt: skip
+}
 
 
 def find(words: list[str]) -> Command | None:

@@ -52,8 +52,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
         _field("model", told["model"] or "none yet"),
         _field(
             "recorded",
-            f"{_count(counts['records'], 'record')} in {_count(counts['sessions'], 'session')}, "
-            f"{_count(counts['reports'], 'report')}",
+            f"{output.count(counts['records'], 'record')} in {output.count(counts['sessions'], 'session')}, "
+            f"{output.count(counts['reports'], 'report')}",
         ),
     ]
     if recording["state"] != "on":
@@ -65,7 +65,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
     lines.append(_field("home", told["home"]))
     lines.append(_field("log", told["log"]))
     if (told["version"], told["protocol"]) != (__version__, PROTOCOL):
-        lines.append(_field("note", f"this command is {__version__}; the daemon is replaced on the next call that needs it"))
+        lines.append(_field("note", f"this command is {__version__}: the next one that needs the daemon replaces it"))
     lines += [_field("note", note) for note in told["notes"]]
     return lines
 
@@ -81,7 +81,7 @@ def _engine(engine: dict[str, Any], default: str) -> str:
     if engine["running"] or engine["waiting"]:
         words.append(f"{engine['running']} running, {engine['waiting']} waiting")
     if engine["restarts"]:
-        words.append(_count(engine["restarts"], "restart"))
+        words.append(output.count(engine["restarts"], "restart"))
     if engine["detail"]:
         words.append(output.one_line(engine["detail"], 60))
     return ", ".join(words) + ("  (default)" if engine["name"] == default else "")
@@ -98,7 +98,3 @@ def _next(told: dict[str, Any]) -> str:
 
 def _field(name: str, text: str) -> str:
     return f"{name:<11}{output.visible(text, keep='')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
