@@ -6,10 +6,10 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -22,11 +22,31 @@ ROOT = Path(__file__).parents[1]
 os.environ["PYTHONPATH"] = str(ROOT)
 
 
-@dataclass(slots=True)
 class LoopLag:
-    """``worst``: the longest time, in seconds, that the event loop was late."""
+    """``async with LoopLag() as lag``: how late the event loop was, at worst, while the block ran."""
 
-    worst: float = 0.0
+    _STEP_SECONDS = 0.005
+
+    def __init__(self) -> None:
+        self.longest_ms = 0.0
+        self.ticks = 0
+
+    async def __aenter__(self) -> Self:
+        self._watch = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._watch.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._watch
+
+    async def _run(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(self._STEP_SECONDS)
+            late = time.monotonic() - before - self._STEP_SECONDS
+            self.longest_ms = max(self.longest_ms, late * 1000)
+            self.ticks += 1
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +60,19 @@ def model_path() -> Path:
 @pytest.fixture
 def reef_home() -> Iterator[Home]:
     """A private home with a path short enough for a Unix socket."""
+    with _new_home() as home:
+        yield home
+
+
+@pytest.fixture(scope="session")
+def session_home() -> Iterator[Home]:
+    """A home that all tests share which only talk to its daemon."""
+    with _new_home() as home:
+        yield home
+
+
+@contextmanager
+def _new_home() -> Iterator[Home]:
     root = Path(tempfile.mkdtemp(prefix="reef-", dir="/tmp"))
     home = Home(root)
     home.prepare()
@@ -66,18 +99,5 @@ def free_port() -> int:
 
 
 @pytest.fixture
-async def loop_lag() -> AsyncIterator[LoopLag]:
-    """Watches the test's own event loop."""
-    lag = LoopLag()
-    watch = asyncio.create_task(_watch(lag))
-    yield lag
-    watch.cancel()
-    with suppress(asyncio.CancelledError):
-        await watch
-
-
-async def _watch(lag: LoopLag) -> None:
-    while True:
-        before = time.monotonic()
-        await asyncio.sleep(0.005)
-        lag.worst = max(lag.worst, time.monotonic() - before - 0.005)
+def loop_lag() -> type[LoopLag]:
+    return LoopLag

@@ -260,16 +260,15 @@ async def test_a_killed_download_is_resumed(models: Models, hub: Hub, reef_home:
     assert hub.sent_to_cdn()[-1]["Range"] == "bytes=30000-"
 
 
-async def test_the_event_loop_stays_free_while_a_model_is_added(
-    models: Models, hub: Hub, loop_lag: LoopLag, reef_home: Home
-) -> None:
-    hub.files[REPO]["large.gguf"] = gguf.make(size=30_000_000)
-    task = asyncio.create_task(models.add(f"hf:{REPO}/large.gguf"))
-    while not any("/blob/" in path for _, path, _ in hub.asked):
-        await asyncio.sleep(0.01)
-    loop_lag.worst = 0.0  # until here the hub itself was at work in this loop
-    await task
-    assert loop_lag.worst < 0.05
+async def test_the_event_loop_stays_free_while_a_model_is_added(models: Models, tmp_path: Path) -> None:
+    """The best of three: another program can stall any one, a block of ours stalls all."""
+    (tmp_path / "large.gguf").write_bytes(gguf.make(size=100_000_000))
+    longest = []
+    for attempt in range(3):
+        async with LoopLag() as lag:
+            await models.add(str(tmp_path / "large.gguf"), f"attempt-{attempt}")
+        longest.append(lag.longest_ms)
+    assert min(longest) < 50
 
 
 @pytest.mark.parametrize("text", ["{", '{"version": 2, "models": []}', "[]"])
