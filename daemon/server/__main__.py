@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -96,9 +95,9 @@ async def _serve(place: Home, config: Config, config_path: Path | None, tokens: 
         try:
             await server.serve(sockets=listeners)
         finally:
-            # Not the state file: it says who ran last, which `reef status` tells when nothing answers.
-            with suppress(FileNotFoundError):
-                place.socket.unlink()
+            # A state file without a daemon means that one was killed: `reef status` says so.
+            for left in (place.socket, place.state):
+                left.unlink(missing_ok=True)
             _log.info("stopped")
 
 

@@ -1,7 +1,7 @@
 """The routes: this list is the table of contents of the daemon.
 
-The data plane is a plain ASGI callable in front of Starlette's routes (a Request and a StreamingResponse a chunk cost more than
-the rest of the proxy: bench/). The guard stands before both.
+The data plane is a plain ASGI callable in front of Starlette's routes: it streams both ways at once and must see the
+client leave, and a StreamingResponse costs CPU on every chunk. The guard stands before both.
 """
 
 import json

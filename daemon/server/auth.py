@@ -1,8 +1,8 @@
 """The checks at the door, before a byte of the body is read: Host, Origin, token, content type (SECURITY 1-3).
 
-A local server without them is open to every web page the person visits (DNS rebinding, simple cross-site POSTs). Pure ASGI:
-the answer goes out from the headers alone. Requests on the control socket come from this user by the file system's word and
-skip the token.
+A local server without them is open to every web page the person visits (DNS rebinding, simple cross-site POSTs). Pure
+ASGI: the answer goes out from the headers alone. Requests on the control socket come from this user by the file
+system's word and skip the token.
 """
 
 import hmac
@@ -63,7 +63,9 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 class Guard:
-    """Refuses, or passes on with ``scope["reef.control"]`` set. Our own tokens are taken out of the headers on the way."""
+    """Refuses, or passes on with ``scope["reef.control"]`` set. Our own tokens are taken out of the headers on the
+    way.
+    """
 
     def __init__(self, app: ASGIApp, tokens: Tokens, port: int) -> None:
         self._app = app

@@ -1,6 +1,7 @@
 """Waking those who watch: a counter of changes that any thread may raise and any number of streams may wait on.
 
-What changed is read from the store, from where a watcher left off; so a slow watcher costs nothing and a lost one resumes by id.
+What changed is read from the store, from where a watcher left off; so a slow watcher costs nothing and a lost one
+resumes by id.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Who is calling: scenario, agent, conversation and place, read from the headers alone.
 
-Facts per agent are in the tests (recorded headers of real ones). What the body tells about the conversation is the store's
-business: it matches messages.
+Facts per agent are in the tests (recorded headers of real ones). What the body tells about the conversation is the
+store's business: it matches messages.
 """
 
 import re
@@ -61,7 +61,9 @@ def scenario_name(name: str | None) -> str:
 
 
 def identify(headers: Mapping[str, str]) -> Identity:
-    """Read lower-case headers. Raises UsageError for a bad scenario name; everything else is taken as it comes, cut to size."""
+    """Read lower-case headers. Raises UsageError for a bad scenario name; everything else is taken as it comes,
+    cut to size.
+    """
     field = {name: value[:_MAX_FIELD] for name, value in headers.items()}
     keys = dict.fromkeys(field[name] for name in _SESSION_HEADERS if field.get(name))
     return Identity(

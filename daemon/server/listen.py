@@ -34,7 +34,9 @@ def only_daemon(home: Home) -> Iterator[None]:
 
 
 def control_socket(path: Path) -> socket.socket:
-    """A listening Unix socket of mode 0600. Only the holder of the daemon lock may call this: it replaces a stale one."""
+    """A listening Unix socket of mode 0600. Only the holder of the daemon lock may call this: it replaces a stale
+    one.
+    """
     with suppress(FileNotFoundError):
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -50,8 +52,8 @@ def control_socket(path: Path) -> socket.socket:
 def agent_sockets(config: ServerConfig) -> tuple[int, list[socket.socket]]:
     """Listening sockets on 127.0.0.1 and, where the machine has it, ::1, on one port; and that port.
 
-    A port set in the configuration is taken or refused; the default moves to the next free one. Raises ConfigError for a host
-    that is not this machine's loopback, Conflict (naming who holds the port) when it is taken.
+    A port set in the configuration is taken or refused; the default moves to the next free one. Raises ConfigError for
+    a host that is not this machine's loopback, Conflict (naming who holds the port) when it is taken.
     """
     if config.host not in _LOOPBACK:
         raise ConfigError(

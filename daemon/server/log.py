@@ -1,7 +1,7 @@
 """The daemon's log: one rotating private file, and no secret in it.
 
-Messages are ours; request bodies and headers are never logged. Tokens are masked even so, since an exception's text may quote
-what it choked on.
+Messages are ours; request bodies and headers are never logged. Tokens are masked even so, since an exception's text
+may quote what it choked on.
 """
 
 import logging
@@ -25,7 +25,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 class _Masked(logging.Formatter):
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
@@ -36,7 +36,8 @@ class _Masked(logging.Formatter):
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    # A broken upstream is passed on by breaking the client's connection; uvicorn reports that as an application's mistake.
+    # A broken upstream is passed on by breaking the client's connection; uvicorn reports that as an application's
+    # mistake.
     return "returned without completing response" not in record.getMessage()
 
 

@@ -1,7 +1,7 @@
 """The data plane: one inference request from an agent to an engine and back, recorded.
 
-Pure ASGI on the way of every byte. Three rules: an agent's bytes are not changed; whoever has seen the end of a response can
-rely on its record being on disk; a client that leaves stops the work for it.
+Pure ASGI on the way of every byte. Three rules: an agent's bytes are not changed; whoever has seen the end of a
+response can rely on its record being on disk; a client that leaves stops the work for it.
 """
 
 import asyncio

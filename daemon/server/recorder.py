@@ -1,7 +1,7 @@
 """Between the data plane and the store: an exchange is recorded before its end goes out, and recording never breaks it.
 
-When the store cannot take a record (disk full, locked), the agent still gets its answer; the log says so once, `reef status`
-says so until a record goes through again.
+When the store cannot take a record (disk full, locked), the agent still gets its answer; the log says so once, `reef
+status` says so until a record goes through again.
 """
 
 import asyncio

@@ -11,6 +11,8 @@ from daemon.engines.models import Models
 
 Engine = TokenEngine | RelayEngine
 
+_API = {Dialect.CHAT: "openai", Dialect.MESSAGES: "anthropic"}
+
 #: The model name that always means "what this scenario uses".
 DEFAULT_MODEL = "default"
 
@@ -30,7 +32,9 @@ class Router:
         return [self._embedded, *self._remotes.values()]
 
     def choose(self, model: str, dialect: Dialect) -> Engine:
-        """Raises NotFound for a model nobody knows where the configuration says so, BadRequest for a dialect nobody speaks."""
+        """Raises NotFound for a model nobody knows where the configuration says so, BadRequest for a dialect
+        nobody speaks.
+        """
         name = self._named(model)
         if name == "embedded":
             self._check_known(model)
@@ -43,7 +47,7 @@ class Router:
                 return other
         raise BadRequest(
             f"engine {name!r} does not speak {dialect.value}",
-            hint=f"add an engine with api: {'anthropic' if dialect is Dialect.MESSAGES else 'openai'} to the configuration",
+            hint=f"add an engine with api: {_API[dialect]} to the configuration",
         )
 
     def model_names(self) -> list[str]:

@@ -47,7 +47,9 @@ class Runtime:
 async def running(
     home: Home, config: Config, *, config_path: Path | None, tokens: Tokens, port: int
 ) -> AsyncIterator[Runtime]:
-    """Open the store and the engines; close them, recorded work first, on the way out. Raises StoreError, ConfigError."""
+    """Open the store and the engines; close them, recorded work first, on the way out. Raises StoreError,
+    ConfigError.
+    """
     store = await asyncio.to_thread(Store.open, home.database, config.store.durability)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
