@@ -112,12 +112,12 @@ def test_openai_error_is_typed(gpt: openai.OpenAI) -> None:
 
 
 def test_a_wrong_key_is_an_authentication_error_for_both(embedded: RunningDaemon) -> None:
-    with openai.OpenAI(base_url=f"{embedded.url}/v1", api_key="sk-wrong", max_retries=0) as gpt:
-        with pytest.raises(openai.AuthenticationError):
-            gpt.models.list()
-    with anthropic.Anthropic(base_url=embedded.url, api_key="sk-wrong", max_retries=0) as claude:
-        with pytest.raises(anthropic.AuthenticationError):
-            claude.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "x"}])
+    gpt = openai.OpenAI(base_url=f"{embedded.url}/v1", api_key="sk-wrong", max_retries=0)
+    with gpt, pytest.raises(openai.AuthenticationError):
+        gpt.models.list()
+    claude = anthropic.Anthropic(base_url=embedded.url, api_key="sk-wrong", max_retries=0)
+    with claude, pytest.raises(anthropic.AuthenticationError):
+        claude.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "x"}])
 
 
 def test_anthropic_whole(claude: anthropic.Anthropic) -> None:
