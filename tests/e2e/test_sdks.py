@@ -10,7 +10,7 @@ from tests.fakes.daemon import RunningDaemon, until
 
 pytestmark = pytest.mark.engine
 
-WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER: dict[str, object] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
 @pytest.fixture
