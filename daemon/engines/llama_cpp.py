@@ -204,7 +204,7 @@ class LlamaCpp:
         except WorkerDied as error:
             if error.code != -signal.SIGILL or self._plain:
                 raise
-            # Built with kernels that fault here: seen with AMX code of gcc 12. Slower ones do; remembered until the end.
+            # Built with kernels that fault here: seen with AMX code of gcc 12. Slower ones do, from now on.
             self._plain = True
             return await self._launch(model)
 

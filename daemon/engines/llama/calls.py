@@ -1,8 +1,8 @@
 """Tool calls in a model's text: how we write them, and how we read what models really write.
 
-Read leniently, and never later than needed: ``<tool_call>{…}</tool_call>``, a JSON code block, or a bare JSON object at the
-start of a line, as long as it names a tool on offer; all else stays text, and text is held back only while it may still
-become a call. How the text is cut into pieces never changes the outcome.
+Read leniently, and never later than needed: ``<tool_call>{…}</tool_call>``, a JSON code block, or a bare JSON object at
+the start of a line, as long as it names a tool on offer; all else stays text, and text is held back only while it may
+still become a call. How the text is cut into pieces never changes the outcome.
 """
 
 import json
@@ -18,6 +18,7 @@ CallEvent = TextDelta | ToolStart | ToolArguments
 OPEN: Final = "<tool_call>"
 CLOSE: Final = "</tool_call>"
 _FENCE: Final = "```"
+_OPEN_HEAD: Final = re.compile(OPEN + r"\s*")
 _FENCE_HEAD: Final = re.compile(r"```[ \t]*(json|tool_call)?\s*")
 _FENCE_WORDS: Final = ("json", "tool_call")
 #: Keys with which an object may start for us to take it for a call.
@@ -61,7 +62,6 @@ class CallParser:
         self._names = frozenset(names)
         self._buffer = ""
         self._blank = True  # nothing but spaces since the last line break
-        self._opener = ""
         self._closer: str | None = None  # after a call: what may end its block
         self._scan = _Braces()
         self.calls = 0
@@ -80,26 +80,25 @@ class CallParser:
             return self._emit(len(self._buffer))
         while self._buffer:
             if self._closer is not None:
-                if not self._after_call(last):
-                    break
-                continue
-            marker = self._marker()
-            events += self._emit(marker)
-            if not self._buffer:
-                break
-            found = self._candidate(last)
+                found = self._after_call(last)
+            else:
+                events += self._emit(self._marker())
+                found = self._candidate(last) if self._buffer else None
+                found = self._emit(1) if found == [] else found
             if found is None:
                 break
-            events += found or self._emit(1)
+            events += found
         return events
 
     def _emit(self, count: int) -> list[CallEvent]:
         """Release ``count`` characters as text."""
+        if not count:
+            return []
         text, self._buffer = self._buffer[:count], self._buffer[count:]
         self._scan = _Braces()
         for char in text:
             self._blank = char == "\n" or (self._blank and char.isspace())
-        return [TextDelta(text)] if text else []
+        return [TextDelta(text)]
 
     def _marker(self) -> int:
         """Where the next thing that may become a call starts; the buffer's length when nothing does."""
@@ -126,17 +125,18 @@ class CallParser:
         call = read_call(self._buffer[start:end], self._names)
         if call is None:
             return []
-        self._opener, self._closer = self._buffer[:start], self._closing()
-        self._buffer, self._scan = self._buffer[end:], _Braces()
-        return self._events(*call)
+        opener = self._buffer[:start]
+        self._closer = CLOSE if opener.startswith(OPEN) else _FENCE if opener else ""
+        return self._take(end, call)
 
     def _object_start(self) -> int | None:
         """Index of the object's brace; -1 when there cannot be one; None when it has not come yet."""
         text = self._buffer
         if text[0] == "{":
             return 0
-        if text.startswith(OPEN):
-            start = len(text) - len(text[len(OPEN) :].lstrip())
+        head = _OPEN_HEAD.match(text)
+        if head is not None:
+            start = head.end()
         elif text.startswith(_FENCE):
             head = _FENCE_HEAD.match(text)
             start = head.end() if head else 0
@@ -159,22 +159,29 @@ class CallParser:
         name = _NAME_FIRST.match(self._buffer, start)
         return name is None or name[1] in self._names
 
-    def _closing(self) -> str:
-        return CLOSE if self._opener.startswith(OPEN) else _FENCE if self._opener else ""
-
-    def _after_call(self, last: bool) -> bool:
-        """Drop what closes a call's block, and spaces; False when more text is needed for that."""
+    def _after_call(self, last: bool) -> list[CallEvent] | None:
+        """Drop what closes a call's block, and spaces; take further calls in it. None when more text must come first."""
         closer = self._closer or ""
-        rest = self._buffer.lstrip()
+        self._buffer = rest = self._buffer.lstrip()
         if closer and rest.startswith(closer):
             self._buffer, self._closer = rest[len(closer) :], ""
-            return True
+            return []
         if not last and (not rest or (closer and closer.startswith(rest))):
-            return False
-        if closer and rest.startswith("{"):  # another call in the same block
-            rest = self._opener + rest
-        self._buffer, self._closer, self._blank = rest, None, True
-        return True
+            return None
+        if closer and rest.startswith("{"):
+            end = self._scan.end(rest, 0)
+            if end is None and not last:
+                return None
+            call = read_call(rest[:end], self._names)
+            if end is not None and call is not None:
+                return self._take(end, call)
+        self._closer, self._blank, self._scan = None, True, _Braces()
+        return []
+
+    def _take(self, end: int, call: tuple[str, str]) -> list[CallEvent]:
+        """The buffer's text up to ``end`` is ``call``."""
+        self._buffer, self._scan = self._buffer[end:], _Braces()
+        return self._events(*call)
 
     def _cut_short(self, start: int) -> list[CallEvent]:
         """A call whose object never ended: its arguments as far as they go."""

@@ -138,7 +138,7 @@ class Context:
         slot.read = count
 
     def share(self, source: Slot, target: Slot, count: int) -> None:
-        """Let ``target``, which must be empty, have the first ``count`` tokens of ``source``: no copy, both own them."""
+        """Let ``target``, which must be empty, have ``source``'s first ``count`` tokens: no copy, both own them."""
         native.llama_memory_seq_cp(self._memory, source.sequence, target.sequence, 0, count)
         target.read = count
 

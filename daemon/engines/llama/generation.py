@@ -1,5 +1,6 @@
 """One request's answer as it grows: from sampled tokens to events, and when it ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from daemon.core.records import (
@@ -91,7 +92,7 @@ class Generation:
     def _text(self, text: str) -> list[EngineEvent]:
         return self._attach(self._calls.feed(self._stops.feed(text))) if text else []
 
-    def _attach(self, events: "list[EngineEvent] | list[TextDelta]") -> list[EngineEvent]:
+    def _attach(self, events: Sequence[EngineEvent]) -> list[EngineEvent]:
         """Tokens told of travel with the next text that is sent."""
         told: list[EngineEvent] = list(events)
         for index, event in enumerate(told):

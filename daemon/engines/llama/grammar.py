@@ -1,8 +1,9 @@
 r"""JSON schema to GBNF, llama.cpp's grammar: what forces an answer's form.
 
-Every text the grammar admits is valid JSON of the schema's shape. Bounds on values (``minimum``, ``maxLength``, ``pattern``,
-``format``, ``uniqueItems``…) are not expressed: the shape is forced, the values are the model's. Objects hold their declared
-properties in the declared order. What would change the shape and cannot be said is refused by name (BadRequest).
+Every text the grammar admits is valid JSON of the schema's shape. Bounds on values (``minimum``, ``maxLength``,
+``pattern``, ``format``, ``uniqueItems``…) are not expressed: the shape is forced, the values are the model's. Objects
+hold their declared properties in the declared order. What would change the shape and cannot be said is refused by name
+(BadRequest).
 """
 
 import json
@@ -36,7 +37,7 @@ _MOST_REPEATS: Final = 64
 
 
 def schema_grammar(schema: Mapping[str, Any], tools: Sequence[Tool] = ()) -> str:
-    """A grammar whose texts are JSON of ``schema`` (``{}``: any object), or calls of ``tools`` where they are on offer."""
+    """A grammar whose texts are JSON of ``schema`` (``{}``: any object), or calls of ``tools`` where there are any."""
     rules = _Rules("response_schema", schema)
     answer = rules.visit(schema or {"type": "object"}, "answer")
     return rules.text(" | ".join([answer, *_calls(rules, tools)]))
@@ -87,15 +88,13 @@ class _Rules:
 
     def visit(self, schema: object, name: str) -> str:
         """The name of a rule for ``schema``."""
-        if isinstance(schema, bool):
-            if not schema:
-                raise self._cannot("false")
+        if schema is True:
             return "value"
         if not isinstance(schema, Mapping):
             raise self._cannot(repr(schema))
-        for word in _REFUSED:
-            if word in schema:
-                raise self._cannot(word)
+        refused = next((word for word in _REFUSED if word in schema), None)
+        if refused:
+            raise self._cannot(refused)
         if "$ref" in schema:
             return self._reference(schema["$ref"])
         for word in ("anyOf", "oneOf"):

@@ -54,7 +54,12 @@ class Model:
         self.name = spec.name
         params = native.llama_model_default_params()
         params.use_extra_bufts = not spec.plain
-        report = native.llama_progress_callback(lambda done, _: progress(done) or True)
+
+        def went_on(done: float, _: object) -> bool:
+            progress(done)
+            return True  # False would give the load up
+
+        report = native.llama_progress_callback(went_on)
         params.progress_callback = report
         self.handle: Any = native.llama_model_load_from_file(spec.path.encode(), params)
         if not self.handle:

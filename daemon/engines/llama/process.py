@@ -144,19 +144,14 @@ class WorkerProcess:
             return
         if process.stdin is not None:
             process.stdin.close()
-        for insist in (lambda: None, process.terminate, process.kill):
-            with contextlib.suppress(ProcessLookupError):
-                insist()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(reader), _GRACE)
+        for word in (None, signal.SIGTERM, signal.SIGKILL):
+            if word is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(word)
+            await asyncio.wait([reader], timeout=_GRACE)
+            if reader.done():
                 return
         await reader
-
-    def kill(self) -> None:
-        """End it now, without waiting."""
-        if self._process is not None and self.code is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
 
     def _open(self, do: str, request: ChatRequest) -> "tuple[int, asyncio.Queue[tuple[str, Any] | None]]":
         if self.code is not None:

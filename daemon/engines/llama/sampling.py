@@ -1,7 +1,7 @@
 """Choosing the next token: llama.cpp's sampler chain, a grammar where the answer's form is forced, log-probabilities.
 
-What a request leaves open: temperature 0.7, top_k 40, top_p 0.95, min_p 0 (or what the model's file recommends), so that
-small models stay readable; ``top_k=0, top_p=1, temperature=1`` samples the model as it is. Temperature 0 is greedy.
+What a request leaves open: temperature 0.7, top_k 40, top_p 0.95, min_p 0 (or what the model's file recommends), so
+that small models stay readable. ``top_k=0, top_p=1, temperature=1`` samples the model as it is; 0 is greedy.
 Log-probabilities are of the model itself: natural, at temperature 1, before any of the above.
 """
 

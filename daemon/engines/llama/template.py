@@ -29,7 +29,7 @@ _PROBE_CALL: Final = {
 }
 
 
-class _Generation(Extension):
+class _Generation(Extension):  # type: ignore[misc]  # jinja2 is untyped here: see pyproject.toml
     """``{% generation %}…{% endgeneration %}`` marks the assistant's part for training; the content passes through."""
 
     tags = {"generation"}  # noqa: RUF012 (jinja2's own interface)
@@ -40,7 +40,7 @@ class _Generation(Extension):
 
 
 class ChatTemplate:
-    """One model's template. ``source`` is Jinja; ``tool_source`` a variant for requests with tools, where the file has one."""
+    """One model's template. ``source`` is Jinja; ``tool_source`` a variant for requests with tools, if there is one."""
 
     def __init__(self, source: str, *, bos: str = "", eos: str = "", tool_source: str | None = None) -> None:
         """Raises BadRequest when the template cannot be compiled."""
@@ -85,7 +85,7 @@ class ChatTemplate:
     def _text(self, turns: list[Turn], tools: Sequence[Tool]) -> str:
         template = self._tools if tools else self._plain
         try:
-            return template.render(messages=turns, tools=_listed(tools), add_generation_prompt=True)
+            return str(template.render(messages=turns, tools=_listed(tools), add_generation_prompt=True))
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, ArithmeticError) as error:
             raise BadRequest(f"the model's chat template refused the conversation: {error}") from error
 
