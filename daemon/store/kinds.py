@@ -24,12 +24,12 @@ _QUOTE: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """``extends``: goes on from a record of its session. ``main_tools``: tools of the session's main line, None
+    """``extends``: the kind of the record it goes on from. ``main_tools``: tools of the session's main line, None
     without one."""
 
     subagent: bool
     retry: bool
-    extends: bool
+    extends: Kind | None
     tools: int
     main_tools: int | None
     chore: bool
@@ -41,7 +41,9 @@ def classify(facts: Facts) -> Kind:
         return Kind.RETRY
     if facts.subagent:
         return Kind.SUBAGENT
-    if facts.chore or (facts.main_tools and not facts.tools and not facts.extends):
+    if facts.extends is not None:
+        return Kind.SIDE if facts.extends is Kind.SIDE else Kind.MAIN
+    if facts.chore or (facts.main_tools and not facts.tools):
         return Kind.SIDE
     return Kind.MAIN
 

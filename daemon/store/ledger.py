@@ -161,6 +161,7 @@ class Ledger:
         exchange, transcript = new.exchange, new.transcript
         ids = [item.id for item in parts.kept]
         base, kept, depth = self._base(db, ids, place, parts.known)
+        seen = kept if place.edge is sessions.Edge.REWRITE else place.seen
         size = len(transcript.head) + len(transcript.tail) + sum(len(m.raw) for m in transcript.messages)
         size += len(transcript.separator) * max(0, len(ids) - 1)
         tags, _ = self._redact(json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True).encode())
@@ -168,7 +169,7 @@ class Ledger:
             f"INSERT INTO request VALUES ({','.join('?' * 18)})",
             (
                 parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
-                None if parts.answer is None else parts.answer.id, min(place.seen, len(ids)), transcript.root,
+                None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, self._clean(exchange.path), exchange.subagent, exchange.cwd,
                 exchange.commit, tags.decode(), transcript.note,
             ),

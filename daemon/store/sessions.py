@@ -84,7 +84,7 @@ def place(db: sqlite3.Connection, new: Incoming) -> Place:
     found = tree.find(db, new.chain, session)
     if keyed is None:
         return _by_tree(db, new, found)
-    kind = _kind(new, keyed, extends=found is not None)
+    kind = _kind(new, keyed, found)
     if found is not None:
         edge = Edge.NEXT if found.leaf else Edge.FORK
         return _placed(Place(session, kind, edge, found.seq, found.covered))
@@ -105,9 +105,9 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
         owner = _owner_of_side(db, new)
         if owner is not None:
             return Place(owner.id, Kind.SIDE, Edge.START)
-        return _placed(Place(None, _kind(new, None, extends=False), Edge.START))
+        return _placed(Place(None, _kind(new, None, None), Edge.START))
     owner = _load(db, found.session)
-    kind = _kind(new, owner, extends=True)
+    kind = _kind(new, owner, found)
     stranger = bool(new.exchange.session_keys) and owner.key is not None
     if found.leaf and not stranger:
         return _placed(Place(owner.id, kind, Edge.NEXT, found.seq, found.covered))
@@ -145,16 +145,16 @@ def _owner_of_side(db: sqlite3.Connection, new: Incoming) -> _Open | None:
     return None
 
 
-def _kind(new: Incoming, session: _Open | None, *, extends: bool) -> Kind:
+def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kind:
     main_tools = session.tools if session is not None and session.main_seq is not None else None
     return kinds.classify(
         kinds.Facts(
             subagent=new.exchange.subagent is not None,
             retry=False,
-            extends=extends,
+            extends=None if found is None else found.kind,
             tools=new.transcript.tools,
             main_tools=main_tools,
-            chore=kinds.is_chore(new.transcript.messages) and not extends,
+            chore=kinds.is_chore(new.transcript.messages),
         )
     )
 

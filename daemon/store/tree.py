@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from daemon.core.records import Dialect, End
+from daemon.core.records import Dialect, End, Kind
 
 #: Records looked at where many share a point (the same first prompt sent a thousand times).
 _CANDIDATES: Final = 16
@@ -23,6 +23,7 @@ class Found:
 
     seq: int
     session: int
+    kind: Kind
     end: End
     answered: bool
     leaf: bool
@@ -87,11 +88,13 @@ def _one_session(found: list[Found]) -> bool:
 
 def _at(db: sqlite3.Connection, hash: bytes, covered: int, session: int | None) -> list[Found]:
     rows = db.execute(
-        """SELECT p.seq, r.session, r.end, p.answered, p.seq IN (s.main_seq, s.answer_seq) OR r.kind = 'subagent'
+        """SELECT p.seq, r.session, r.kind, r.end, p.answered,
+            p.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')
         FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session
         WHERE p.hash = ? AND (? IS NULL OR r.session = ?) ORDER BY p.seq DESC LIMIT ?""",
         (hash, session, session, _CANDIDATES),
     )
     return [
-        Found(seq, owner, End(end), bool(answered), bool(leaf), covered) for seq, owner, end, answered, leaf in rows
+        Found(seq, owner, Kind(kind), End(end), bool(answered), bool(leaf), covered)
+        for seq, owner, kind, end, answered, leaf in rows
     ]

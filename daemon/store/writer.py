@@ -131,12 +131,12 @@ class Writer:
                 job.future.set_exception(error)
         todo = [item for item in prepared if item[2] is None]
         if not todo:
-            return None
+            return
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             try:
                 self._settle(self._transaction(todo))
-                return None
+                return
             except sqlite3.Error as error:
                 self._roll_back()
                 if is_locked(error) and time.monotonic() < deadline:
