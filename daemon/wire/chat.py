@@ -1,0 +1,40 @@
+"""The chat.completions dialect (OpenAI and everything that speaks like it)."""
+
+from daemon.core.records import ChatRequest
+from daemon.wire import chat_request, jsontext
+from daemon.wire.base import Peek, Renderer
+from daemon.wire.chat_answer import ChatAssembler
+from daemon.wire.chat_renderer import ChatRenderer
+from daemon.wire.errors import CHAT_TYPES, overflow
+from daemon.wire.peek import peek
+from daemon.wire.transcript import Reading, Transcriber
+
+
+class Chat(Transcriber):
+    """See `daemon.wire.base.DialectCodec`."""
+
+    def __init__(self) -> None:
+        super().__init__(Reading(chat_request.message, ChatAssembler))
+
+    def peek(self, body: bytes) -> Peek:
+        return peek(body)
+
+    def parse(self, body: bytes) -> ChatRequest:
+        return chat_request.parse(body)
+
+    def renderer(self, request: ChatRequest, receipt: str, model: str, created: int) -> Renderer:
+        return ChatRenderer(request, receipt, model, created)
+
+    def error(self, status: int, kind: str, message: str) -> bytes:
+        name, code = CHAT_TYPES.get(status, "server_error"), kind
+        if counts := overflow(kind, message):
+            code = "context_length_exceeded"
+            message = (
+                f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
+                f"{counts[0]} tokens. Please reduce the length of the messages."
+            )
+        error = {"message": jsontext.encodable(message), "type": name, "param": None, "code": code}
+        return jsontext.encode({"error": error})
+
+    def error_event(self, status: int, kind: str, message: str) -> bytes:
+        return b"data: " + self.error(status, kind, message) + b"\n\n"

@@ -1,0 +1,49 @@
+"""Content encodings, undone for the record only: what passes by is never touched."""
+
+import io
+import zlib
+from typing import Final
+
+import zstandard
+
+#: A record is never larger than this, however small its body was when compressed.
+LIMIT: Final = 256 * 1024 * 1024
+
+
+class Undecodable(ValueError):
+    """The encoding is unknown, or the bytes are not in it; the message says which."""
+
+
+def decoded(body: bytes, encodings: str) -> bytes:
+    """``body`` with ``content-encoding`` undone, as far as it goes when it was cut off. Raises Undecodable."""
+    for name in reversed([one.strip().lower() for one in encodings.split(",")]):
+        if body and name not in ("", "identity"):
+            body = _undo(body, name)
+    return body
+
+
+def _undo(body: bytes, name: str) -> bytes:
+    try:
+        if name in ("gzip", "x-gzip"):
+            plain = zlib.decompressobj(wbits=31).decompress(body, LIMIT + 1)
+        elif name == "deflate":
+            plain = _inflate(body)
+        elif name == "zstd":
+            plain = (
+                zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read(LIMIT + 1)
+            )
+        else:
+            raise Undecodable(f"the encoding {name!r} cannot be read here")
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise Undecodable(f"the body is not {name}: {error}") from None
+    if len(plain) > LIMIT:
+        raise Undecodable(f"the {name} body is over {LIMIT} bytes when decoded")
+    return plain
+
+
+def _inflate(body: bytes) -> bytes:
+    """RFC 9110 says zlib, some servers send bare deflate."""
+    try:
+        return zlib.decompressobj().decompress(body, LIMIT + 1)
+    except zlib.error:
+        return zlib.decompressobj(wbits=-15).decompress(body, LIMIT + 1)

@@ -1,0 +1,100 @@
+"""Putting a messages answer together from a body or from events, as the agent will send it back.
+
+A tool call's ``input`` is an object where the model's JSON is one, else the text as written: nothing is lost, and a
+call that was cut off can be told from a whole one.
+"""
+
+from typing import Any, Final
+
+from daemon.core.records import Usage
+from daemon.wire import jsontext
+from daemon.wire.transcript import Answer
+
+#: Delta type → (its field, the block's field) for deltas that add text.
+_ADDED: Final = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
+
+
+class MessagesAssembler:
+    def __init__(self) -> None:
+        self._answer = Answer()
+        self._blocks: dict[object, dict[str, Any]] = {}
+        self._written: dict[object, str] = {}
+        self._usage: dict[str, int] = {}
+
+    def whole(self, body: dict[str, Any]) -> None:
+        if body.get("type") == "error" or "error" in body:
+            self._problem(body)
+            return
+        self._start(body)
+        content = body.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else []):
+            if isinstance(block, dict):
+                self._blocks[index] = block
+
+    def event(self, name: str, data: dict[str, Any]) -> None:
+        kind = data.get("type") or name
+        if kind == "message_start":
+            message = data.get("message")
+            self._start(message if isinstance(message, dict) else {})
+        elif kind == "content_block_start":
+            block = data.get("content_block")
+            self._blocks[data.get("index")] = dict(block) if isinstance(block, dict) else {"type": "text", "text": ""}
+        elif kind == "content_block_delta":
+            delta = data.get("delta")
+            self._delta(data.get("index"), delta if isinstance(delta, dict) else {})
+        elif kind == "message_delta":
+            delta = data.get("delta")
+            self._start({**(delta if isinstance(delta, dict) else {}), "usage": data.get("usage")})
+        elif kind == "error" or "error" in data or "detail" in data:
+            self._problem(data)
+
+    def _start(self, message: dict[str, Any]) -> None:
+        if isinstance(model := message.get("model"), str):
+            self._answer.model = model
+        if isinstance(reason := message.get("stop_reason"), str):
+            self._answer.stop_reason = reason
+        usage = message.get("usage")
+        for name, value in usage.items() if isinstance(usage, dict) else ():
+            if isinstance(value, int) and not isinstance(value, bool):
+                self._usage[name] = value
+
+    def _delta(self, index: object, delta: dict[str, Any]) -> None:
+        kind = delta.get("type")
+        block = self._blocks.setdefault(index, {"type": "tool_use" if kind == "input_json_delta" else "text"})
+        if kind == "input_json_delta":
+            written = delta.get("partial_json")
+            self._written[index] = self._written.get(index, "") + (written if isinstance(written, str) else "")
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or []), delta.get("citation")]
+        elif kind in _ADDED:
+            source, target = _ADDED[kind]
+            piece, before = delta.get(source), block.get(target)
+            block[target] = (before if isinstance(before, str) else "") + (piece if isinstance(piece, str) else "")
+
+    def _problem(self, data: dict[str, Any]) -> None:
+        error = data.get("error") or data.get("detail") or data.get("message")
+        text = error.get("message") if isinstance(error, dict) else error
+        self._answer.problem = f"the provider reported: {text if isinstance(text, str) else jsontext.text(data)}"
+
+    def answer(self) -> Answer:
+        content: list[dict[str, Any]] = []
+        for index, block in self._blocks.items():
+            written = self._written.get(index, "")
+            if written.strip():
+                value = jsontext.arguments(written)
+                block = {**block, "input": written if value is None else value}
+            content.append(block)
+        if content:
+            self._answer.message = {"role": "assistant", "content": content}
+        counts = self._usage
+        cached = counts.get("cache_read_input_tokens", 0)
+        self._answer.usage = Usage(
+            prompt=counts.get("input_tokens", 0) + cached + counts.get("cache_creation_input_tokens", 0),
+            completion=counts.get("output_tokens", 0),
+            cached=cached,
+        )
+        return self._answer

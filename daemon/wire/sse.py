@@ -1,0 +1,127 @@
+"""Server-sent events on their way through: read for the record, never altered.
+
+`Relay` may hold bytes back and must never change, reorder or lose one: everything that is fed comes out of `feed` and
+`release`, in order. The bytes it keeps longest are the terminal event's, so that a record can be on disk before the
+client sees the end.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+#: An unfinished event longer than this is passed on as it comes.
+LIMIT: Final = 64 * 1024
+
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_BOUNDARY: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
+#: A line that starts a stream's last event: a terminal one, or an error (a provider's 200 can still fail; the shapes
+#: are those of vLLM, SGLang and gateways). ``"error": null`` in every chunk is somebody's habit and no error.
+_LAST: Final = re.compile(
+    rb"(?<=[\r\n])(?:(?P<end>data: ?\[DONE\]|event: ?message_stop|data: ?\{\s*\"type\"\s*:\s*\"message_stop\")"
+    rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
+)
+#: Chat chunks name why they stop; some providers then send no ``[DONE]``.
+_FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
+_FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Relay:
+    """Cuts an SSE byte stream at event boundaries and keeps the last event back until `release`.
+
+    What does not look like SSE (an error page, compressed bytes) passes at once.
+    """
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._before = b"\n"  # the last byte passed on
+        self._opaque: bool | None = None  # None: too early to tell
+        self._ended = False
+        self._finished = False
+        #: An error event came by.
+        self.failed = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether the stream said that it was over. What is no SSE counts as complete: only its framing can tell."""
+        return (self._ended or self._finished or self._opaque is True) and not self.failed
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take bytes from upstream; returns those to send now."""
+        if self._opaque is None:
+            self._opaque = _opaque(self._held + chunk)
+        if self._opaque:
+            return self._pass(self._held + chunk, b"")
+        if self._opaque is None or self._ended:
+            self._held += chunk
+            return self._pass(self._held, b"") if len(self._held) > LIMIT else b""
+        data = self._held + chunk
+        seen = self._before + data
+        if not self._finished and _FINISH.search(seen):
+            self._finished = True
+        if last := _LAST.search(seen):
+            self._ended, self.failed = True, last["end"] is None
+        cut = max(_end_of_events(seen, last.start() if last else len(seen)) - 1, 0)
+        if not last and len(data) - cut > LIMIT:
+            cut = len(data)
+        return self._pass(data[:cut], data[cut:])
+
+    def release(self) -> bytes:
+        """Everything held back."""
+        return self._pass(self._held, b"")
+
+    def _pass(self, now: bytes, later: bytes) -> bytes:
+        self._before = now[-1:] or self._before
+        self._held = later
+        return now
+
+
+def _opaque(start: bytes) -> bool | None:
+    """Whether a body that starts so is no SSE; None when it is too short to tell."""
+    line = start.removeprefix(_BOM).lstrip(b"\r\n")
+    if not line or _BOM.startswith(start):
+        return None
+    for field in _FIELDS:
+        if line.startswith(field):
+            return False
+        if field.startswith(line):
+            return None
+    return True
+
+
+def _end_of_events(data: bytes, limit: int) -> int:
+    """Where the last event that is over before ``limit`` ends; 0 when none is."""
+    # Most chunks end with an event: look at the end first.
+    if data.endswith(b"\n\n", 0, limit):
+        return limit
+    end = 0
+    for boundary in _BOUNDARY.finditer(data, 0, limit):
+        end = boundary.end()
+    return end
+
+
+def looks_like_events(body: bytes) -> bool:
+    """Whether a whole body is SSE."""
+    return _opaque(body[:64]) is False
+
+
+def events(body: bytes) -> Iterator[tuple[str, str]]:
+    """(event, data) of each event that has data, also of a last one that was broken off. Comments are skipped.
+
+    Follows the WHATWG specification; bytes that are no UTF-8 become U+FFFD.
+    """
+    event, lines = "", list[str]()
+    for raw in _LINE_END.split(body.removeprefix(_BOM)):
+        if not raw:
+            if lines:
+                yield event, "\n".join(lines)
+            event, lines = "", []
+            continue
+        name, _, value = raw.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            lines.append(value)
+        elif name == "event":
+            event = value
+    if lines:
+        yield event, "\n".join(lines)
