@@ -85,8 +85,9 @@ STATEMENTS: Final = (
     # Append-only: a report may be taken back once, never rewritten.
     """CREATE TRIGGER report_is_final BEFORE UPDATE ON report
         WHEN OLD.undone_ns IS NOT NULL OR NEW.undone_ns IS NULL OR NEW.uid IS NOT OLD.uid
-            OR NEW.scenario IS NOT OLD.scenario OR NEW.score IS NOT OLD.score OR NEW.feedback IS NOT OLD.feedback OR NEW.metadata IS NOT OLD.metadata
-            OR NEW.content IS NOT OLD.content OR NEW.created_ns IS NOT OLD.created_ns
+            OR NEW.scenario IS NOT OLD.scenario OR NEW.score IS NOT OLD.score
+            OR NEW.feedback IS NOT OLD.feedback OR NEW.metadata IS NOT OLD.metadata OR NEW.content IS NOT OLD.content
+            OR NEW.created_ns IS NOT OLD.created_ns
         BEGIN SELECT RAISE(ABORT, 'a report is final'); END""",
     """CREATE TABLE reference (
         report INTEGER NOT NULL REFERENCES report, position INTEGER NOT NULL,
