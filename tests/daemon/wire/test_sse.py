@@ -123,7 +123,9 @@ def test_a_chat_stream_that_named_its_finish_is_complete_without_done() -> None:
 
 def test_text_that_talks_of_finish_reasons_is_no_finish() -> None:
     relay = Relay()
-    relay.feed(b'data: {"choices":[{"delta":{"content":"{\\"finish_reason\\": \\"stop\\"}"},"finish_reason":null}]}\n\n')
+    relay.feed(
+        b'data: {"choices":[{"delta":{"content":"{\\"finish_reason\\": \\"stop\\"}"},"finish_reason":null}]}\n\n'
+    )
     assert not relay.complete
 
 
