@@ -5,7 +5,7 @@ from typing import Any
 
 
 def stream_of(message: dict[str, Any]) -> bytes:
-    """The SSE answer behind an assistant message, with the spaces and order a provider writes and agents do not keep."""
+    """The SSE answer behind an assistant message, with the spaces that a provider writes and agents do not keep."""
     if isinstance(message.get("content"), list):
         return _messages(message["content"])
     return _chat(message)

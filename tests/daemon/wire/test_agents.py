@@ -1,6 +1,7 @@
 """Real agents' conversations (tests/golden/agents): each request goes on from the one before and its answer."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def test_the_agents_are_there() -> None:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_each_request_goes_on_from_the_one_before_and_its_answer(agent: str) -> None:
     codec, bodies = requests_of(agent)
-    for body, after in zip(bodies, bodies[1:], strict=False):
+    for body, after in pairwise(bodies):
         sent_back = after["messages"][len(body["messages"])]
         assert sent_back["role"] == "assistant"
         before = recorded(codec, body, stream_of(sent_back))

@@ -104,7 +104,10 @@ def test_an_input_that_is_no_json_is_kept_as_written(text: str) -> None:
 
 
 def test_redacted_thinking_and_unknown_blocks_stay_whole() -> None:
-    blocks = [{"type": "redacted_thinking", "data": "abc"}, {"type": "server_tool_use", "id": "s", "input": {"q": 1}}]
+    blocks: list[dict[str, Any]] = [
+        {"type": "redacted_thinking", "data": "abc"},
+        {"type": "server_tool_use", "id": "s", "input": {"q": 1}},
+    ]
     assert content(sse(*(opened(i, **block) for i, block in enumerate(blocks)))) == blocks
 
 

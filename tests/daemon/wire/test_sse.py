@@ -1,5 +1,7 @@
 """A stream passes unchanged, whatever its chunks; its end waits."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +51,7 @@ PIECES = st.lists(
 
 def chunks_of(body: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
-    return [body[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [body[a:b] for a, b in pairwise(places)]
 
 
 @given(PIECES, st.lists(st.integers(0, 2**20), max_size=30))

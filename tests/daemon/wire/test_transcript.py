@@ -118,7 +118,8 @@ def test_a_secret_spread_over_a_tool_calls_arguments_is_found() -> None:
 
 
 def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
-    body = b'{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"EqQBCkYIBxgC=="}]}]}'
+    block = b'{"type":"thinking","thinking":"","signature":"EqQBCkYIBxgC=="}'
+    body = b'{"messages":[{"role":"assistant","content":[' + block + b"]}]}"
     assert joined(recorded(MESSAGES, body)) == body
 
 
