@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.split import Split, count, split
+from daemon.wire.split import Split, Splitter, count, split
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -115,3 +115,60 @@ def test_system_and_tools_are_handed_out_as_sent() -> None:
 @pytest.mark.parametrize("array", [b"", b"null", b"{}", b"[", b'"x"'])
 def test_what_is_no_list_counts_as_nothing(array: bytes) -> None:
     assert count(array) == 0
+
+
+# -- bodies that begin like earlier ones ------------------------------------------------------------
+
+
+def body_of(messages: list[object], **after: object) -> bytes:
+    return json.dumps({"model": "m", "system": "s", "messages": messages, **after}).encode()
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([{"a": 1}, {"b": "x"}, 1, 12, "s", [2], {}]), max_size=5), max_size=8),
+    st.sampled_from([{}, {"tools": [1, 2]}, {"system": "other"}, {"messages": [7]}, {"copy": [{"a": 1}]}]),
+    st.sampled_from([(",", ":"), (", ", ": ")]),
+)
+def test_a_splitter_cuts_like_one_that_knows_nothing(
+    conversations: list[list[object]], after: dict[str, object], marks: tuple[str, str]
+) -> None:
+    splitter = Splitter()
+    for messages in conversations:
+        before = json.dumps({"model": "m", "messages": messages}, separators=marks)
+        # A field may come twice in what follows.
+        body = (before[:-1] + marks[0] + json.dumps(after, separators=marks)[1:] if after else before).encode()
+        assert splitter.split(body) == split(body)
+
+
+def test_messages_that_were_known_are_the_same_objects() -> None:
+    messages: list[object] = [{"role": "user", "content": str(n)} for n in range(20)]
+    splitter = Splitter()
+    one = splitter.split(body_of(messages[:10], tools=[1]))
+    other = splitter.split(body_of(messages, tools=[1]))
+    assert one is not None
+    assert other is not None
+    assert all(mine is theirs for mine, theirs in zip(one.raws, other.raws, strict=False))
+    assert (other.system, count(other.tools)) == (b'"s"', 1)
+
+
+def test_a_cache_mark_that_moves_costs_only_the_last_messages() -> None:
+    plain: list[object] = [{"role": "user", "content": str(n)} for n in range(12)]
+
+    def marked(count: int) -> bytes:
+        return body_of([*plain[: count - 1], {"role": "user", "content": str(count - 1), "cache_control": {}}])
+
+    splitter = Splitter()
+    one, other = splitter.split(marked(8)), splitter.split(marked(12))
+    assert one is not None
+    assert other is not None
+    assert other == split(marked(12))
+    assert sum(mine is theirs for mine, theirs in zip(one.raws, other.raws, strict=False)) == 5
+
+
+def test_what_is_known_stays_bounded() -> None:
+    splitter = Splitter()
+    for n in range(200):
+        assert splitter.split(body_of([n, "x" * 400_000, n]))
+    known = [start.prefix for start in splitter._starts]
+    assert len(known) <= 32
+    assert sum(map(len, known)) <= 24 * 1024 * 1024
