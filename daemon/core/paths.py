@@ -4,9 +4,7 @@ Directories are 0700, files 0600, owned by the person who runs Reef: prompts and
 in the code builds a path of its own.
 """
 
-import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +85,9 @@ class Home:
         path = self.run / "reef.sock"
         if len(os.fsencode(path)) <= _SOCKET_LIMIT:
             return path
+        import hashlib  # not at import, nor tempfile: 16 ms of the hot commands' 60
+        import tempfile
+
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"reef-{os.getuid()}-{digest}" / "reef.sock"
 
@@ -126,6 +127,8 @@ def private_directory(path: Path) -> None:
 
 def write_private(path: Path, data: bytes) -> None:
     """Replace ``path`` atomically with ``data``, mode 0600, durable before this returns."""
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:

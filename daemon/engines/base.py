@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from daemon.core.records import ChatRequest, Dialect, EngineEvent
 
@@ -106,6 +106,7 @@ class RelayResponse(Protocol):
         ...
 
 
+@runtime_checkable
 class RelayEngine(Protocol):
     """Passes bytes to a provider and back."""
 

@@ -1,1 +1,109 @@
-"""One file a noun. Each module offers `app`, a Typer application."""
+"""The table of commands: what there is, in which order, where it lives. Help, completion and README read it.
+
+Nothing is imported until it is asked for. A target is ``module:function`` below this package; a group has none.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Command(NamedTuple):
+    """One verb. ``summary`` is its line in every list; ``examples`` end its ``--help``.
+
+    ``hot`` commands are bound and run without Typer when their words are plain (`reef_cli.parameters.bind`).
+    """
+
+    target: str
+    summary: str
+    examples: tuple[str, ...]
+    hot: bool = False
+
+
+class Group(NamedTuple):
+    """A noun with verbs of its own."""
+
+    summary: str
+    verbs: dict[str, Command]
+
+
+COMMANDS: Final[dict[str, Command | Group]] = {
+    "demo": Command("demo:demo", "See it all work on this machine, for real.", ("reef demo", "reef demo --no-pi")),
+    "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start",)),
+    "stop": Command("daemon:stop", "Stop the daemon after the requests in flight.", ("reef stop",), hot=True),
+    "restart": Command("daemon:restart", "Stop and start again.", ("reef restart",)),
+    "serve": Command(
+        "daemon:serve",
+        "Run the daemon here, in the foreground.",
+        ("reef serve", "reef serve -c serve.yaml"),
+    ),
+    "status": Command(
+        "status:status", "What runs, and what it has done.", ("reef status", "reef status --json"), hot=True
+    ),
+    "doctor": Command("doctor:doctor", "Check everything Reef needs; each trouble with its fix.", ("reef doctor",)),
+    "logs": Command(
+        "logs:logs",
+        "The daemon's log, whether or not it runs.",
+        ("reef logs -n 50", "reef logs -f", "reef logs --since 10m"),
+    ),
+    "env": Command(
+        "env:env",
+        "Point this shell's OpenAI and Anthropic clients at Reef.",
+        ('eval "$(reef env)"', "reef env --shell fish | source"),
+        hot=True,
+    ),
+    "traces": Group(
+        "What your agents did: sessions and their conversations.",
+        {
+            "list": Command("traces:list_sessions", "Sessions, newest first.", ("reef traces list -n 20",)),
+            "show": Command(
+                "traces:show",
+                "One session as a conversation.",
+                ("reef traces show", "reef traces show ses_06f2m8", "reef traces show rec_06f2m9 --full"),
+            ),
+            "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
+        },
+    ),
+    "good": Command("feedback:good", "Rate an answer good.", ("reef good", "reef good rec_06f2m8"), hot=True),
+    "bad": Command("feedback:bad", "Rate an answer bad.", ("reef bad", "reef bad rec_06f2m8"), hot=True),
+    "note": Command(
+        "feedback:note",
+        "Say something about an answer.",
+        ("reef note 'use uv, not pip'", "reef note 'wrong file' rec_06f2m8"),
+        hot=True,
+    ),
+    "undo": Command("feedback:undo", "Take the last rating or note back.", ("reef undo",), hot=True),
+    "models": Group(
+        "Models that run on this machine.",
+        {
+            "list": Command("models:list_models", "What is here, and which one answers.", ("reef models list",)),
+            "add": Command(
+                "models:add",
+                "Add a model from a file, a package or the Hugging Face hub.",
+                (
+                    "reef models add default",
+                    "reef models add ./model.gguf --use",
+                    "reef models add hf:owner/repo:Q4_K_M",
+                ),
+            ),
+            "use": Command("models:use", "Answer with this model from now on.", ("reef models use my-model",)),
+            "remove": Command("models:remove", "Delete a model's file.", ("reef models remove my-model",)),
+        },
+    ),
+    "config": Group(
+        "The configuration, with every default visible.",
+        {
+            "show": Command("config:show", "What is in force.", ("reef config show",)),
+            "path": Command("config:path", "Where the file is.", ('$EDITOR "$(reef config path)"',)),
+            "validate": Command(
+                "config:validate", "Check a file before using it.", ("reef config validate serve.yaml",)
+            ),
+        },
+    ),
+}
+
+
+def find(words: list[str]) -> Command | None:
+    """The command that the first words name; None for a group alone, a flag or an unknown word."""
+    entry = COMMANDS.get(words[0]) if words else None
+    if isinstance(entry, Group):
+        return entry.verbs.get(words[1]) if len(words) > 1 else None
+    return entry

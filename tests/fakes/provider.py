@@ -1,11 +1,11 @@
 """A provider for tests: real HTTP on a loopback port, both dialects, a script of turns, and faults.
 
     with running_provider() as provider:              # the script TASK: text and a shell call, two calls, a final
-    text provider.url                                  # "http://127.0.0.1:PORT"; agents and clients append /v1/…
+    provider.url                                  # "http://127.0.0.1:PORT"; agents and clients append /v1/…
     provider.requests                             # what came in, in order: method, path, query, headers, body
     provider.faults.append(Fault(status=429, headers={"retry-after": "1"}))   # for the next inference request
-    provider.pace = 0.005                         # seconds between the events of a stream provider.gzip,
-    provider.framing, provider.echo
+    provider.pace = 0.005                         # seconds between the events of a stream
+    provider.gzip, provider.framing, provider.echo
 
 Which turn answers depends on the request alone: how many assistant messages follow the last message a person typed.
 So retries, side calls and several agents at once need no state here. A call for ``bash`` goes to the tool that the

@@ -1,0 +1,92 @@
+"""What a model file says about itself. Reads the header only, and never trusts it to be a model at all.
+
+GGUF 2 and 3 (ggml/docs/gguf.md): magic, version, tensor count, then key-value pairs, little-endian.
+"""
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from daemon.core.errors import UsageError
+
+_STRING, _ARRAY = 8, 9
+#: Bytes of each scalar type, by its number.
+_WIDTH: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+_LONGEST: Final = 1 << 24  # a chat template has some kilobytes
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """``licence`` as the file spells it (an SPDX id, mostly lower case); None where it says nothing."""
+
+    architecture: str | None
+    name: str | None
+    licence: str | None
+
+
+def read(path: Path) -> Header:
+    """The header of a GGUF model. Raises UsageError saying what the file is instead."""
+    with path.open("rb") as file:
+        start = file.read(512)
+        if not start.startswith(b"GGUF"):
+            raise UsageError(f"{path.name} is {_what(start)}, not a GGUF model", hint="only GGUF files can be added")
+        file.seek(0)
+        try:
+            found = _strings(file)
+        except (struct.error, ValueError, KeyError) as error:
+            raise UsageError(f"{path.name} has a damaged GGUF header ({error})", hint="download it again") from error
+    kind = found.get("general.type", "model")
+    if kind != "model":
+        raise UsageError(f"{path.name} is a GGUF {kind}, not a model", hint="add the base model it belongs to")
+    return Header(found.get("general.architecture"), found.get("general.name"), found.get("general.license"))
+
+
+def _what(start: bytes) -> str:
+    text = start.lstrip().lower()
+    if start.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer (the clone it comes from was made without its large files)"
+    if text.startswith((b"<!doctype html", b"<html")):
+        return "a web page"
+    if start.startswith(b"PK"):
+        return "a zip or a PyTorch pickle"
+    if start[8:9] == b"{":
+        return "a safetensors file"
+    return "some other file" if start else "empty"
+
+
+def _strings(file: BinaryIO) -> dict[str, str]:
+    """The string values of the header, up to the tokenizer's, which come last and are long."""
+    version, _tensors, count = struct.unpack("<4xIQQ", file.read(24))
+    if version not in (2, 3):
+        raise ValueError(f"version {version}")
+    found: dict[str, str] = {}
+    for _ in range(count):
+        key = _string(file).decode("utf-8", "replace")
+        (kind,) = struct.unpack("<I", file.read(4))
+        if key.startswith("tokenizer."):
+            break
+        if kind == _STRING:
+            found[key] = _string(file).decode("utf-8", "replace")
+        else:
+            _skip(file, kind)
+    return found
+
+
+def _string(file: BinaryIO) -> bytes:
+    (length,) = struct.unpack("<Q", file.read(8))
+    if length > _LONGEST:
+        raise ValueError(f"a string of {length} bytes")
+    return file.read(length)
+
+
+def _skip(file: BinaryIO, kind: int) -> None:
+    if kind != _ARRAY:
+        file.read(_WIDTH[kind])
+        return
+    inner, length = struct.unpack("<IQ", file.read(12))
+    if inner != _STRING:
+        file.seek(_WIDTH[inner] * length, 1)
+        return
+    for _ in range(length):
+        _string(file)

@@ -1,0 +1,172 @@
+"""The control plane, writing side: feedback, models, stopping. Each answer is sent once what it says is on disk."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from daemon.core.errors import ReefError, UsageError
+from daemon.core.ids import new_id
+from daemon.core.records import NewReport
+from daemon.engines.base import ModelFile
+from daemon.server.control import answer, body, runtime
+from daemon.server.identity import scenario_name
+from daemon.server.runtime import Runtime
+
+_REPORT_FIELDS = {"score", "feedback", "references", "metadata", "agent_record_id"}
+_FEEDBACK_MOST = 100_000
+_REFERENCES_MOST = 10_000
+
+
+async def report(request: Request) -> Response:
+    """``POST /reef/report``, the published protocol: a score, text or both, about receipts (none: the last session)."""
+    daemon = runtime(request)
+    new = parse_report(await body(request), scenario_name(request.headers.get("x-reef-scenario")))
+    row, created = await asyncio.wrap_future(daemon.store.report(new))
+    daemon.changes.raise_one()
+    return answer(
+        {
+            "agent_record_id": row.id,
+            "references": row.references,
+            "score": row.score,
+            "feedback": row.feedback,
+            "created": created,
+        }
+    )
+
+
+def parse_report(data: dict[str, Any], scenario: str) -> NewReport:
+    """Check a report's fields. Raises UsageError naming the field and its value."""
+    for name in data.keys() - _REPORT_FIELDS:
+        raise UsageError(f"unknown field {name!r}", hint=f"a report has {', '.join(sorted(_REPORT_FIELDS))}")
+    score, feedback = data.get("score"), data.get("feedback")
+    if score is not None and (
+        isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score)
+    ):
+        raise UsageError(f"score {score!r} is not a finite number", hint="1 is good, 0 is bad")
+    if feedback is not None and not isinstance(feedback, str):
+        raise UsageError(f"feedback {feedback!r} is not text")
+    if feedback and len(feedback) > _FEEDBACK_MOST:
+        raise UsageError(f"feedback has {len(feedback)} characters, the limit is {_FEEDBACK_MOST}")
+    if score is None and not feedback:
+        raise UsageError("a report needs a score, feedback or both")
+    references = data.get("references") or []
+    if not isinstance(references, list) or not all(isinstance(item, str) for item in references):
+        raise UsageError(f"references {references!r} is not a list of receipts")
+    if len(references) > _REFERENCES_MOST:
+        raise UsageError(f"{len(references)} references, the limit is {_REFERENCES_MOST}")
+    metadata = data.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise UsageError(f"metadata {metadata!r} is not an object")
+    given = data.get("agent_record_id")
+    if given is not None and (not isinstance(given, str) or not 0 < len(given) <= 128):
+        raise UsageError(f"agent_record_id {given!r} is not an id", hint="1 to 128 characters")
+    return NewReport(
+        id=given or new_id("rep"),
+        scenario=scenario,
+        score=None if score is None else float(score),
+        feedback=feedback or None,
+        references=tuple(references),
+        metadata=metadata,
+    )
+
+
+async def undo(request: Request) -> Response:
+    daemon = runtime(request)
+    data = await body(request)
+    receipt = data.get("record")
+    if receipt is not None and not isinstance(receipt, str):
+        raise UsageError(f"record {receipt!r} is not a receipt")
+    scenario = request.headers.get("x-reef-scenario")
+    row = await asyncio.wrap_future(daemon.store.undo(scenario_name(scenario) if scenario else None, receipt))
+    daemon.changes.raise_one()
+    return answer(row)
+
+
+# -- models ---------------------------------------------------------------------------------------
+
+
+def _model_row(daemon: Runtime, model: ModelFile) -> dict[str, object]:
+    active = daemon.models.active()
+    loaded = daemon.embedded.weights()
+    return asdict(model) | {
+        "path": str(model.path),
+        "active": active is not None and active.name == model.name,
+        "loaded": loaded is not None and loaded.partition("+")[0] == model.sha256,
+    }
+
+
+async def models(request: Request) -> Response:
+    daemon = runtime(request)
+    return answer({"items": [_model_row(daemon, model) for model in daemon.models.list()]})
+
+
+async def add_model(request: Request) -> Response:
+    """Fetch a model, telling the progress as JSON lines; the last line is the model or the error."""
+    data = await body(request)
+    source, name = data.get("source"), data.get("name")
+    if not isinstance(source, str) or not source:
+        raise UsageError(
+            f"source {source!r} is not a model's source", hint="a path, pypi:PACKAGE, hf:OWNER/REPO or default"
+        )
+    if name is not None and not isinstance(name, str):
+        raise UsageError(f"name {name!r} is not text")
+    lines = _adding(runtime(request), source, name, bool(data.get("use")))
+    return StreamingResponse(lines, media_type="application/x-ndjson")
+
+
+async def _adding(daemon: Runtime, source: str, name: str | None, use: bool) -> AsyncIterator[bytes]:
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def put(line: object) -> None:
+        lines.put_nowait(msgspec.json.encode(line) + b"\n")
+
+    async def work() -> None:
+        try:
+            model = await daemon.models.add(
+                source,
+                name=name,
+                progress=lambda phase, done, total: put({"phase": phase, "done": done, "total": total}),
+            )
+            if use:
+                daemon.models.use(model.name)
+            put({"model": _model_row(daemon, model)})
+        except ReefError as error:
+            put(error.envelope())
+        finally:
+            lines.put_nowait(None)
+
+    task = asyncio.ensure_future(work())
+    try:
+        while (line := await lines.get()) is not None:
+            yield line
+    finally:
+        task.cancel()
+    daemon.changes.raise_one()
+
+
+async def use_model(request: Request) -> Response:
+    daemon = runtime(request)
+    name = (await body(request)).get("name")
+    if not isinstance(name, str):
+        raise UsageError(f"name {name!r} is not a model's name", hint="reef models list")
+    return answer(_model_row(daemon, daemon.models.use(name)))
+
+
+async def remove_model(request: Request) -> Response:
+    runtime(request).models.remove(request.path_params["name"])
+    return answer({"ok": True})
+
+
+async def shutdown(request: Request) -> Response:
+    """Finish what is in flight, then exit."""
+    seconds = (await body(request)).get("drain_seconds")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0):
+        raise UsageError(f"drain_seconds {seconds!r} is not a number of seconds")
+    runtime(request).stop(seconds)
+    return answer({"ok": True})

@@ -1,0 +1,100 @@
+"""The routes: this list is the table of contents of the daemon.
+
+The data plane is a plain ASGI callable in front of Starlette's routes: it streams both ways at once and must see the
+client leave, and a StreamingResponse costs CPU on every chunk. The guard stands before both.
+"""
+
+import json
+import logging
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from daemon.core.errors import NotFound, ReefError
+from daemon.server import actions, control, inference
+from daemon.server.auth import Guard
+from daemon.server.control import answer
+from daemon.server.proxy import ROUTES, DataPlane
+from daemon.server.runtime import BASE_RELEASE, Runtime
+
+_log = logging.getLogger("reef.server")
+
+_routes = [
+    Route("/", control.healthz),
+    Route("/healthz", control.healthz),
+    Route("/v1/models", inference.models),
+    Route("/v1/models/{model:path}", inference.model),
+    Route("/v1/messages/count_tokens", inference.count_tokens, methods=["POST"]),
+    Route("/reef/status", control.status),
+    Route("/reef/sessions", control.sessions),
+    Route("/reef/records", control.records),
+    Route("/reef/records/{receipt}", control.record),
+    Route("/reef/records/{receipt}/{side}", control.record_bytes),
+    Route("/reef/traces/{id}", control.trace),
+    Route("/reef/last", control.last),
+    Route("/reef/events", control.events),
+    Route("/reef/config", control.configuration),
+    Route("/reef/report", actions.report, methods=["POST"]),
+    Route("/reef/undo", actions.undo, methods=["POST"]),
+    Route("/reef/models", actions.models, methods=["GET"]),
+    Route("/reef/models", actions.add_model, methods=["POST"]),
+    Route("/reef/models/use", actions.use_model, methods=["POST"]),
+    Route("/reef/models/{name}", actions.remove_model, methods=["DELETE"]),
+    Route("/reef/shutdown", actions.shutdown, methods=["POST"]),
+]
+
+
+def build(runtime: Runtime) -> ASGIApp:
+    """The daemon as one ASGI application."""
+    pages = Starlette(
+        routes=_routes,
+        exception_handlers={ReefError: _reef_error, HTTPException: _http_error, Exception: _unexpected},
+    )
+    pages.state.runtime = runtime
+    inference_plane = DataPlane(
+        runtime.router,
+        runtime.recorder,
+        runtime.redactor,
+        max_body=runtime.config.server.max_body_mb << 20,
+        release_id=BASE_RELEASE,
+    )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES:
+            await inference_plane(scope, receive, send)
+        else:
+            await pages(scope, receive, send)
+
+    return Guard(app, runtime.tokens, runtime.port)
+
+
+def _rendered(error: ReefError, path: str) -> Response:
+    if path.startswith("/v1/"):
+        body = {
+            "type": "error",
+            "error": {"type": error.kind, "message": error.message, "code": error.kind, "param": None},
+        }
+        return Response(json.dumps(body), error.status, media_type="application/json")
+    return answer(error.envelope(), error.status)
+
+
+async def _reef_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ReefError)
+    return _rendered(error, request.url.path)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    failure = NotFound(f"no {request.method} {request.url.path} here", hint="GET /reef/status")
+    response = _rendered(failure, request.url.path)
+    response.status_code = error.status_code
+    return response
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _rendered(ReefError("an internal error", hint="reef logs"), request.url.path)

@@ -1,0 +1,231 @@
+"""The control plane, reading side: status, sessions, records, traces, events. What the CLI and the dashboard show.
+
+Every list is cursored. Reads run off the loop; nothing here touches the data plane.
+"""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from daemon.core.errors import NotFound, UsageError
+from daemon.core.records import Image, Message, RecordRow, StoredMessage, Text, Thinking, ToolResult, ToolUse
+from daemon.core.version import PROTOCOL, __version__
+from daemon.server.runtime import Runtime
+from daemon.wire.base import dialect as codec_of
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "tool_use", ToolResult: "tool_result"}
+_PAGE = 50
+_PAGE_MOST = 500
+_EVENT_PATIENCE = 15.0
+
+
+def answer(data: object, status: int = 200) -> Response:
+    """JSON from dataclasses, mappings and lists."""
+    return Response(msgspec.json.encode(data), status, media_type="application/json")
+
+
+def runtime(request: Request) -> Runtime:
+    found: Runtime = request.app.state.runtime
+    return found
+
+
+async def read(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Run a read of the store off the loop."""
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+async def healthz(request: Request) -> Response:
+    return answer({"ok": True, "version": __version__, "protocol": PROTOCOL, "pid": os.getpid()})
+
+
+async def status(request: Request) -> Response:
+    daemon = runtime(request)
+    counts, last = await asyncio.gather(read(daemon.store.counts), read(daemon.store.last))
+    active = daemon.models.active()
+    return answer(
+        {
+            "version": __version__,
+            "protocol": PROTOCOL,
+            "pid": os.getpid(),
+            "started_ns": daemon.started_ns,
+            "uptime_s": (time.time_ns() - daemon.started_ns) / 1e9,
+            "home": str(daemon.home.root),
+            "url": f"http://127.0.0.1:{daemon.port}",
+            "port": daemon.port,
+            "socket": str(daemon.home.socket),
+            "config_path": str(daemon.config_path) if daemon.config_path else None,
+            "recording": daemon.recorder.state(),
+            "engines": [engine.status() for engine in daemon.router.engines()],
+            "default_engine": daemon.config.engine,
+            "model": active.name if active else None,
+            "counts": counts,
+            "last": last,
+            "log": str(daemon.home.log),
+            "notes": notes(daemon),
+        }
+    )
+
+
+def notes(daemon: Runtime) -> list[str]:
+    """What a person should know that no other field says."""
+    recipe = daemon.config.reef.get("recipe")
+    return [f"recipe {recipe!r} is configured; this version records for it and trains nothing yet"] if recipe else []
+
+
+async def sessions(request: Request) -> Response:
+    query = request.query_params
+    items, cursor = await read(
+        runtime(request).store.sessions,
+        scenario=query.get("scenario"),
+        limit=_limit(request),
+        before=query.get("before"),
+    )
+    return answer({"items": items, "next": cursor})
+
+
+async def records(request: Request) -> Response:
+    query = request.query_params
+    items, cursor = await read(
+        runtime(request).store.records,
+        session=query.get("session"),
+        limit=_limit(request),
+        before=query.get("before"),
+        after=query.get("after"),
+    )
+    return answer({"items": items, "next": cursor})
+
+
+async def record(request: Request) -> Response:
+    store, receipt = runtime(request).store, request.path_params["receipt"]
+    row = await read(store.record, receipt)
+    reports = await read(store.reports_on, [receipt])
+    return answer(asdict(row) | {"reports": reports.get(receipt, [])})
+
+
+async def record_bytes(request: Request) -> Response:
+    store, receipt = runtime(request).store, request.path_params["receipt"]
+    side = request.path_params["side"]
+    if side not in ("request", "response"):
+        raise NotFound(f"a record has no {side!r}", hint="request or response")
+    data = await read(store.request if side == "request" else store.response, receipt)
+    return Response(data, media_type="application/octet-stream")
+
+
+async def last(request: Request) -> Response:
+    row = await read(runtime(request).store.last, request.query_params.get("scenario"))
+    if row is None:
+        raise NotFound(
+            "nothing is recorded yet", hint='eval "$(reef env)", then use an agent in that shell; or: reef demo'
+        )
+    return answer(row)
+
+
+async def trace(request: Request) -> Response:
+    """A session as a person reads it: each record with the messages it added, its answer and what was said about it."""
+    return answer(await read(_trace, runtime(request), request.path_params["id"]))
+
+
+def _trace(daemon: Runtime, name: str) -> dict[str, object]:
+    store = daemon.store
+    session = store.session(store.record(name).session if name.startswith("rec_") else name)
+    rows: list[RecordRow] = []
+    page, _ = store.records(session=session.id, limit=_PAGE_MOST, after="0")
+    while page:
+        rows += page
+        page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=str(page[-1].seq))
+    reports = store.reports_on([row.receipt for row in rows])
+    return {
+        "session": session,
+        "records": [
+            {
+                "record": row,
+                "new_messages": [_readable(row, message) for message in store.new_messages(row.receipt)],
+                "answer": _readable(row, found) if (found := store.answer(row.receipt)) else None,
+                "reports": reports.get(row.receipt, []),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
+    message: Message = codec_of(row.dialect).message(stored.raw)
+    parts: list[dict[str, Any]] = []
+    for part in message.parts:
+        parts.append({"type": _PART_TYPES[type(part)], **asdict(part)})
+    return {"role": message.role, "parts": parts}
+
+
+async def events(request: Request) -> Response:
+    """Server-sent events: each new record, resumable by ``Last-Event-ID``; engine states as they change."""
+    daemon = runtime(request)
+    given = request.headers.get("last-event-id")
+    if given is not None and not given.isdigit():
+        raise UsageError(f"Last-Event-ID {given[:40]!r} is not a record's number")
+    newest, _ = await read(daemon.store.records, limit=1)
+    seq = int(given) if given else (newest[0].seq if newest else 0)
+    return StreamingResponse(
+        _events(daemon, seq), media_type="text/event-stream", headers={"cache-control": "no-cache"}
+    )
+
+
+async def _events(daemon: Runtime, seq: int) -> AsyncIterator[bytes]:
+    yield b": reef\n\n"
+    version = -1
+    shown: bytes = b""
+    while not daemon.stopping.is_set():
+        seen = daemon.changes.version
+        if seen != version:
+            version = seen
+            page, _ = await read(daemon.store.records, after=str(seq), limit=_PAGE_MOST)
+            for row in page:
+                seq = row.seq
+                yield b"event: record\nid: %d\ndata: %s\n\n" % (seq, msgspec.json.encode(row))
+            if len(page) == _PAGE_MOST:
+                version = -1
+            engines = msgspec.json.encode([engine.status() for engine in daemon.router.engines()])
+            if engines != shown:
+                shown = engines
+                yield b"event: engine\ndata: %s\n\n" % engines
+        if await daemon.changes.after(version, _EVENT_PATIENCE) == version:
+            yield b": still here\n\n"
+
+
+async def configuration(request: Request) -> Response:
+    return answer(runtime(request).config)
+
+
+def _limit(request: Request) -> int:
+    return min(_number(request, "limit") or _PAGE, _PAGE_MOST)
+
+
+def _number(request: Request, name: str) -> int | None:
+    given = request.query_params.get(name)
+    if given is None:
+        return None
+    if not given.isdigit() or len(given) > 18:
+        raise UsageError(f"{name}={given[:40]!r} is not a number", hint=f"for example {name}=50")
+    return int(given)
+
+
+async def body(request: Request) -> dict[str, Any]:
+    """The JSON object of a mutation. Raises UsageError when it is none."""
+    raw = await request.body()
+    try:
+        data = json.loads(raw or b"{}")
+    except ValueError as error:
+        raise UsageError(f"the body is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"the body is {type(data).__name__}, not an object")
+    return data

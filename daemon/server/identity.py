@@ -1,0 +1,84 @@
+"""Who is calling: scenario, agent, conversation and place, read from the headers alone.
+
+Facts per agent are in the tests (recorded headers of real ones). What the body tells about the conversation is the
+store's business: it matches messages.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.errors import UsageError
+
+DEFAULT_SCENARIO: Final = "default"
+_SCENARIO: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?")
+_TAG: Final = "x-reef-tag-"
+
+#: Headers in which agents send the conversation's id, strongest first: the wrapper's own, then each vendor's.
+_SESSION_HEADERS: Final = (
+    "x-reef-session-id",
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "x-session-id",
+    "x-session-affinity",
+    "x-affinity",
+)
+
+#: First words of user agents, as the agents send them.
+_AGENTS: Final = (
+    ("pi/", "pi"),
+    ("claude-cli/", "claude-code"),
+    ("codex", "codex"),
+    ("opencode/", "opencode"),
+    ("QwenCode/", "qwen-code"),
+)
+_MAX_FIELD: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    scenario: str
+    agent: str | None
+    session_keys: tuple[str, ...]
+    subagent: str | None
+    cwd: str | None
+    commit: str | None
+    tags: Mapping[str, str]
+
+
+def scenario_name(name: str | None) -> str:
+    """The scenario named, or ``default``. Raises UsageError for a name that could not be a folder or a Git ref."""
+    if not name:
+        return DEFAULT_SCENARIO
+    if not _SCENARIO.fullmatch(name) or ".." in name or "//" in name:
+        raise UsageError(
+            f"{name[:80]!r} is not a scenario name",
+            hint="1 to 128 of A-Z a-z 0-9 . _ - /, beginning and ending with a letter or digit",
+        )
+    return name
+
+
+def identify(headers: Mapping[str, str]) -> Identity:
+    """Read lower-case headers. Raises UsageError for a bad scenario name; everything else is taken as it comes,
+    cut to size.
+    """
+    field = {name: value[:_MAX_FIELD] for name, value in headers.items()}
+    keys = dict.fromkeys(field[name] for name in _SESSION_HEADERS if field.get(name))
+    return Identity(
+        scenario=scenario_name(headers.get("x-reef-scenario")),
+        agent=field.get("x-reef-adapter") or _agent(field.get("user-agent", "")),
+        session_keys=tuple(keys),
+        subagent=field.get("x-claude-code-agent-id"),
+        cwd=field.get("x-reef-cwd"),
+        commit=field.get("x-reef-commit"),
+        tags={name.removeprefix(_TAG): value for name, value in field.items() if name.startswith(_TAG)},
+    )
+
+
+def _agent(user_agent: str) -> str | None:
+    for start, name in _AGENTS:
+        if user_agent.startswith(start):
+            return name
+    return user_agent.partition("/")[0][:40] or None

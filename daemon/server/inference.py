@@ -1,0 +1,75 @@
+"""Inference routes that answer from what the daemon knows: the model list and token counts."""
+
+import time
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from daemon.core.errors import NotFound, ReefError
+from daemon.core.records import Dialect
+from daemon.engines.base import RelayEngine, RelayRequest
+from daemon.server.control import answer, runtime
+from daemon.wire.base import dialect as codec_of
+
+
+def _entry(name: str) -> dict[str, object]:
+    # One entry serves both vendors' clients: each reads its own fields.
+    now = int(time.time())
+    return {
+        "id": name,
+        "object": "model",
+        "created": now,
+        "owned_by": "reef",
+        "type": "model",
+        "display_name": name,
+        "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+    }
+
+
+async def models(request: Request) -> Response:
+    names = runtime(request).router.model_names()
+    return answer(
+        {
+            "object": "list",
+            "data": [_entry(name) for name in names],
+            "has_more": False,
+            "first_id": names[0],
+            "last_id": names[-1],
+        }
+    )
+
+
+async def model(request: Request) -> Response:
+    name = request.path_params["model"]
+    if name not in runtime(request).router.model_names():
+        raise NotFound(f"no model is called {name!r}", hint="GET /v1/models")
+    return answer(_entry(name))
+
+
+async def count_tokens(request: Request) -> Response:
+    """``POST /v1/messages/count_tokens``: exact where the engine is ours, the provider's own answer otherwise."""
+    codec = codec_of(Dialect.MESSAGES)
+    raw = await request.body()
+    try:
+        engine = runtime(request).router.choose(codec.peek(raw).model, Dialect.MESSAGES)
+        if isinstance(engine, RelayEngine):
+            return await _relayed(engine, request, raw)
+        return answer({"input_tokens": await engine.count(codec.parse(raw))})
+    except ReefError as error:
+        return Response(
+            codec.error(error.status, error.kind, error.message), error.status, media_type="application/json"
+        )
+
+
+async def _relayed(engine: RelayEngine, request: Request, raw: bytes) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    upstream = await engine.relay(
+        RelayRequest("POST", f"/messages/count_tokens{query}", list(request.headers.raw), raw)
+    )
+    try:
+        data = b"".join([chunk async for chunk in upstream.chunks()])
+    finally:
+        await upstream.close()
+    response = Response(data, upstream.status)
+    response.raw_headers = [*upstream.headers]
+    return response

@@ -1,0 +1,55 @@
+"""The daemon's log: one rotating private file, and no secret in it.
+
+Messages are ours; request bodies and headers are never logged. Tokens are masked even so, since an exception's text
+may quote what it choked on.
+"""
+
+import logging
+import logging.handlers
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_BYTES = 5_000_000
+_FILES = 5
+
+
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    def _open(self) -> Any:
+        handle = os.open(self.baseFilename, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.fdopen(handle, "a", encoding="utf-8")
+
+
+class _Masked(logging.Formatter):
+    converter = staticmethod(time.gmtime)
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self._secrets = re.compile("|".join(map(re.escape, secrets)) or r"(?!)")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._secrets.sub("[token]", super().format(record))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    # A broken upstream is passed on by breaking the client's connection; uvicorn reports that as an application's
+    # mistake.
+    return "returned without completing response" not in record.getMessage()
+
+
+def start_logging(path: Path, *, secrets: Iterable[str], foreground: bool) -> None:
+    """Send everything to ``path`` (5 files of 5 MB), and to stderr too when a person is watching."""
+    handlers: list[logging.Handler] = [_PrivateFile(path, maxBytes=_BYTES, backupCount=_FILES - 1)]
+    if foreground:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    formatter = _Masked(secrets)
+    for handler in handlers:
+        handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.captureWarnings(True)

@@ -1,0 +1,202 @@
+"""The data plane: one inference request from an agent to an engine and back, recorded.
+
+Pure ASGI on the way of every byte. Three rules: an agent's bytes are not changed; whoever has seen the end of a
+response can rely on its record being on disk; a client that leaves stops the work for it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
+from typing import Final
+
+from starlette.types import Receive, Scope, Send
+
+from daemon.core.errors import EngineError, EngineUnavailable, ReefError, TooLarge
+from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
+from daemon.core.redact import Redactor
+from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
+from daemon.server.exchange import Call, Outgoing
+from daemon.server.identity import identify
+from daemon.server.recorder import Recorder
+from daemon.server.routing import Router
+from daemon.wire.base import Renderer
+
+_log = logging.getLogger("reef.proxy")
+
+#: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
+ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
+_SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_JSON: Final = [(b"content-type", b"application/json")]
+
+
+class ClientGone(Exception):
+    """The client left while its request was being read."""
+
+
+class DataPlane:
+    """Answers ``POST`` on the inference routes."""
+
+    def __init__(
+        self, router: Router, recorder: Recorder, redactor: Redactor, *, max_body: int, release_id: str
+    ) -> None:
+        self._router = router
+        self._recorder = recorder
+        self._redactor = redactor
+        self._max_body = max_body
+        self._release_id = release_id
+        self.running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        dialect = ROUTES[scope["path"]]
+        call = Call(dialect, scope, self._release_id, self._redactor)
+        outgoing = Outgoing(call, send)
+        try:
+            call.identity = identify(call.headers)
+            call.request = await read_body(scope, receive, self._max_body)
+        except ClientGone:
+            return
+        except ReefError as error:
+            self._error(call, outgoing, error)
+            await outgoing.finish()
+            return
+        self.running += 1
+        try:
+            await _until_gone(self._answer(call, outgoing), receive)
+        finally:
+            self.running -= 1
+
+    async def _answer(self, call: Call, outgoing: Outgoing) -> None:
+        """Serve, record, then let the end go out. Only this task ends a call, whatever happened to it."""
+        try:
+            await self._serve(call, outgoing)
+        except asyncio.CancelledError:
+            call.end, call.error = End.CANCELLED, "the client left"
+        except ReefError as error:
+            self._error(call, outgoing, error)
+        except Exception:  # the edge: an agent gets an answer it can parse, the log gets the traceback
+            _log.exception("%s failed", call.receipt)
+            self._error(call, outgoing, EngineError("an internal error", hint="reef logs"))
+        await self._recorder.record(call.exchange(outgoing.captured()), call.transcript(outgoing.captured()))
+        if call.end is End.CANCELLED:
+            return
+        if call.broken:
+            return  # the provider broke off; so does this response, and the agent retries as it would without Reef
+        await outgoing.finish()
+
+    async def _serve(self, call: Call, outgoing: Outgoing) -> None:
+        peek = call.codec.peek(call.request)
+        call.model_asked = peek.model
+        engine = self._router.choose(peek.model, call.dialect)
+        call.engine = engine.name
+        if isinstance(engine, RelayEngine):
+            await self._relay(call, outgoing, engine)
+        else:
+            await self._generate(call, outgoing, engine)
+
+    async def _relay(self, call: Call, outgoing: Outgoing, engine: RelayEngine) -> None:
+        response = await engine.relay(call.upstream())
+        try:
+            await self._pass_on(call, outgoing, response)
+        finally:
+            await asyncio.shield(response.close())
+
+    async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
+        await outgoing.begin(response.status, response.headers)
+        if response.status >= 400:
+            call.end, call.error = End.ERROR, f"the provider answered {response.status}"
+        try:
+            async for chunk in response.chunks():
+                await outgoing.feed(chunk)
+        except EngineError as error:
+            call.end, call.error, call.broken = End.INCOMPLETE, error.message, True
+            await outgoing.flush()
+            return
+        if call.end is End.OK and not outgoing.saw_the_end:
+            call.end, call.error = End.INCOMPLETE, "the provider's stream ended without its last event"
+
+    async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine) -> None:
+        request = call.codec.parse(call.request)
+        events = engine.generate(request)
+        try:
+            first = await anext(events)
+            model = engine.status().model or request.model
+            call.weights = engine.weights()
+            renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
+            await outgoing.begin(200, list(_SSE if request.stream else _JSON))
+            async for chunk in _rendered(call, request, renderer, first, events):
+                await outgoing.feed(chunk)
+        finally:
+            await events.aclose()
+
+    def _error(self, call: Call, outgoing: Outgoing, error: ReefError) -> None:
+        """Put the dialect's own error in the place of what was not sent yet."""
+        call.end = End.INCOMPLETE if outgoing.started else End.ERROR
+        call.error = error.message
+        message = f"{error.message} ({error.hint})" if error.hint else error.message
+        if outgoing.started:
+            outgoing.hold(call.codec.error_event(error.status, error.kind, message))
+            return
+        headers = [*_JSON]
+        if isinstance(error, EngineUnavailable):
+            headers.append((b"retry-after", b"5"))
+        if isinstance(error, TooLarge):
+            headers.append((b"connection", b"close"))
+        outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
+
+
+async def _rendered(
+    call: Call, request: ChatRequest, renderer: Renderer, first: EngineEvent, rest: AsyncIterator[EngineEvent]
+) -> AsyncIterator[bytes]:
+    """The answer's bytes: events as they come for a stream, one body at the end otherwise."""
+    data = renderer.event(first)
+    if request.stream and data:
+        yield data
+    async for event in rest:
+        if isinstance(event, Finished):
+            call.span = event.span
+            call.weights = event.span.weights if event.span else call.weights
+        data = renderer.event(event)
+        if request.stream and data:
+            yield data
+    yield renderer.finish() if request.stream else renderer.body()
+
+
+async def _until_gone(work: Coroutine[object, object, None], receive: Receive) -> None:
+    """Run ``work``; cancel it as soon as the client disconnects."""
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        watch.cancel()
+        if not task.done():
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The whole body. Raises TooLarge (at once where content-length says so), ClientGone."""
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > limit:
+            raise TooLarge(f"the body has {int(value)} bytes, the limit is {limit}", hint="set server.max_body_mb")
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise TooLarge(f"the body has more than {limit} bytes", hint="set server.max_body_mb")
+        parts.append(part)
+        if not message.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)

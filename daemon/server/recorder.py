@@ -1,0 +1,68 @@
+"""Between the data plane and the store: an exchange is recorded before its end goes out, and recording never breaks it.
+
+When the store cannot take a record (disk full, locked), the agent still gets its answer; the log says so once, `reef
+status` says so until a record goes through again.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from daemon.core.records import Exchange, Transcript
+from daemon.store.db import Store
+
+_log = logging.getLogger("reef.recorder")
+
+#: How long an answer's end may wait for the disk before it goes out unrecorded.
+PATIENCE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingState:
+    """``unrecorded`` counts exchanges since the start whose record was not confirmed in time."""
+
+    state: Literal["on", "degraded"]
+    detail: str | None
+    unrecorded: int
+
+
+class Recorder:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._trouble: str | None = None
+        self._unrecorded = 0
+        self.committed_ns: int | None = None
+
+    def state(self) -> RecordingState:
+        return RecordingState("degraded" if self._trouble else "on", self._trouble, self._unrecorded)
+
+    async def record(self, exchange: Exchange, parse: Callable[[], Transcript]) -> bool:
+        """True once the record is on disk. False, never an exception, when that failed or took too long."""
+        try:
+            future = asyncio.wrap_future(self._store.append(exchange, parse))
+            future.add_done_callback(_consume)
+            await asyncio.wait_for(asyncio.shield(future), PATIENCE_SECONDS)
+        except Exception as error:  # recording must not break the agent's request
+            self._failed(exchange.receipt, error)
+            return False
+        if self._trouble:
+            _log.warning("recording works again")
+            self._trouble = None
+        self.committed_ns = time.time_ns()
+        return True
+
+    def _failed(self, receipt: str, error: Exception) -> None:
+        self._unrecorded += 1
+        detail = "the store did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        if self._trouble != detail:
+            _log.error("%s was answered but not recorded: %s", receipt, detail)
+        self._trouble = detail
+
+
+def _consume(future: "asyncio.Future[object]") -> None:
+    # A late failure of a record that nobody waits for any more is already counted.
+    if not future.cancelled():
+        future.exception()

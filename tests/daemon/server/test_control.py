@@ -1,0 +1,170 @@
+"""The reading side of the control plane: what the CLI shows."""
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.provider import Turn, running_provider
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home) -> Iterator[RunningDaemon]:
+    with running_provider((Turn("Hello from the provider."),)) as provider:
+        config = f"""
+server: {{port: 0}}
+engine: p
+engines: {{p: {{base_url: "{provider.url}/v1"}}}}
+reef: {{recipe: "recipes.sao.recipe:SAORecipe", batch_size: 1, max_staleness: 18}}
+"""
+        with running_daemon(module_home, config) as running:
+            yield running
+
+
+def say(daemon: RunningDaemon, *texts: str, **headers: str) -> str:
+    """A conversation so far, user and assistant in turn; returns the receipt."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[index % 2], "content": text} for index, text in enumerate(texts)]
+    status, told, raw = daemon.post(CHAT, {"model": "m", "messages": messages}, **headers)
+    assert status == 200, raw
+    return told["x-reef-agent-record-id"]
+
+
+def test_status_says_what_runs_where(daemon: RunningDaemon) -> None:
+    status = daemon.get("/reef/status")
+    assert status["url"] == daemon.url
+    assert status["home"] == str(daemon.home.root)
+    assert status["default_engine"] == "p"
+    assert status["recording"] == {"state": "on", "detail": None, "unrecorded": 0}
+    assert [engine["name"] for engine in status["engines"]] == ["embedded", "p"]
+    assert any("SAORecipe" in note for note in status["notes"])
+
+
+def test_status_counts_and_shows_the_last_record(daemon: RunningDaemon) -> None:
+    before = daemon.get("/reef/status")["counts"]["records"]
+    receipt = say(daemon, "count me")
+    status = daemon.get("/reef/status")
+    assert status["counts"]["records"] == before + 1
+    assert status["last"]["receipt"] == receipt
+
+
+def test_a_trace_shows_each_turn_once(daemon: RunningDaemon) -> None:
+    first = say(daemon, "a trace begins")
+    answer = daemon.get(f"/reef/traces/{first}")["records"][0]["answer"]
+    text = answer["parts"][0]["text"]
+    say(daemon, "a trace begins", text, "and goes on")
+    trace = daemon.get(f"/reef/traces/{first}")
+    said = [[message["parts"][0]["text"] for message in turn["new_messages"]] for turn in trace["records"]]
+    assert said == [["a trace begins"], ["and goes on"]]
+    assert trace["session"]["turns"] == 2
+    assert daemon.get(f"/reef/traces/{trace['session']['id']}") == trace
+
+
+def test_lists_are_paged_by_cursor_newest_first(daemon: RunningDaemon) -> None:
+    receipts = [say(daemon, f"page {number}") for number in range(5)]
+    first = daemon.get("/reef/records?limit=3")
+    second = daemon.get(f"/reef/records?limit=3&before={first['next']}")
+    found = [row["receipt"] for row in first["items"] + second["items"]]
+    assert found[:5] == receipts[::-1]
+    newer = daemon.get(f"/reef/records?after={first['items'][-1]['seq']}")["items"]
+    assert [row["receipt"] for row in newer] == receipts[-2:]
+
+
+@pytest.mark.parametrize("query", ["limit=x", "limit=-1", "after=1e3", "before=%27%20OR%201=1", "limit=" + "9" * 30])
+def test_a_bad_page_is_refused(daemon: RunningDaemon, query: str) -> None:
+    assert daemon.control("GET", f"/reef/records?{query}")[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/reef/records/rec_nobody", "/reef/traces/ses_nobody", "/reef/records/x/request"])
+def test_what_is_not_there_is_404(daemon: RunningDaemon, path: str) -> None:
+    status, data = daemon.control("GET", path)
+    assert (status, data["error"]["kind"]) == (404, "not_found")
+
+
+def test_the_exact_bytes_of_a_request_are_kept(daemon: RunningDaemon) -> None:
+    raw = b'{ "model" : "m",\n "messages":[ {"role":"user", "content":"sp\\u00e4t \xc3\xa9"} ], "odd": 1e2 }'
+    _, headers, answered = daemon.post(CHAT, raw)
+    receipt = headers["x-reef-agent-record-id"]
+    assert daemon.control("GET", f"/reef/records/{receipt}/request")[1] == raw
+    assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == answered
+
+
+def test_scenarios_keep_their_records_apart(daemon: RunningDaemon) -> None:
+    mine = say(daemon, "mine", x_reef_scenario="work/api")
+    say(daemon, "other")
+    assert daemon.get("/reef/last?scenario=work/api")["receipt"] == mine
+    assert {row["scenario"] for row in daemon.get("/reef/sessions?scenario=work/api")["items"]} == {"work/api"}
+
+
+def test_a_bad_scenario_name_is_refused_in_the_dialects_shape(daemon: RunningDaemon) -> None:
+    status, _, raw = daemon.post(CHAT, {"model": "m", "messages": []}, x_reef_scenario="../etc")
+    assert status == 400
+    assert "../etc" in json.loads(raw)["error"]["message"]
+
+
+def test_events_tell_new_records_and_resume_by_id(daemon: RunningDaemon) -> None:
+    with _events(daemon) as lines:
+        receipt = say(daemon, "an event")
+        seq, row = _next_record(lines)
+    assert row["receipt"] == receipt
+    missed = say(daemon, "while nobody watched")
+    with _events(daemon, seq) as lines:
+        assert _next_record(lines)[1]["receipt"] == missed
+
+
+def test_unknown_paths_answer_at_once(daemon: RunningDaemon) -> None:
+    assert daemon.open("/v1/nothing", b"{}").status == 404
+    assert daemon.open("/api/v1/models", b"", method="GET", headers=_control(daemon)).status == 404
+    assert daemon.open("/", b"", method="HEAD").status == 200
+
+
+def test_configuration_is_shown_resolved(daemon: RunningDaemon) -> None:
+    shown = daemon.get("/reef/config")
+    assert shown["reef"]["max_staleness"] == 18
+    assert shown["embedded"]["parallel"] == 8
+
+
+def _control(daemon: RunningDaemon) -> dict[str, str]:
+    return {"authorization": f"Bearer {daemon.control_token}"}
+
+
+class _events:
+    """The event stream's lines; entered once the stream has begun."""
+
+    def __init__(self, daemon: RunningDaemon, after: int | None = None) -> None:
+        self._daemon, self._after = daemon, after
+
+    def __enter__(self) -> Iterator[str]:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(20)
+        self._socket.connect(str(self._daemon.home.socket))
+        resume = "" if self._after is None else f"last-event-id: {self._after}\r\n"
+        self._socket.sendall(f"GET /reef/events HTTP/1.1\r\nhost: localhost\r\n{resume}\r\n".encode())
+        self._file = self._socket.makefile("r", encoding="utf-8")
+        for line in self._file:
+            if line.startswith(": reef"):
+                break
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+def _next_record(lines: Iterator[str]) -> tuple[int, dict[str, Any]]:
+    event, seq = "", 0
+    for line in lines:
+        name, _, value = line.strip().partition(": ")
+        if name == "event":
+            event = value
+        elif name == "id":
+            seq = int(value)
+        elif name == "data" and event == "record":
+            return seq, json.loads(value)
+    raise AssertionError("the event stream ended")

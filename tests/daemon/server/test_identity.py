@@ -1,0 +1,55 @@
+"""Headers as real agents send them → who is calling."""
+
+import pytest
+
+from daemon.core.errors import UsageError
+from daemon.server.identity import identify, scenario_name
+
+
+def test_pi_is_known_by_its_user_agent_and_session_header() -> None:
+    who = identify(
+        {"user-agent": "pi/1.6.0 (linux; node/v26.12.1; x64)", "session_id": "01a2", "x-session-affinity": "01a2"}
+    )
+    assert (who.agent, who.session_keys, who.scenario) == ("pi", ("01a2",), "default")
+
+
+def test_claude_code_subagents_share_the_session_and_are_told_apart() -> None:
+    who = identify(
+        {
+            "user-agent": "claude-cli/2.1.332 (external, sdk-cli)",
+            "x-claude-code-session-id": "6fbe",
+            "x-claude-code-agent-id": "agent-1",
+        }
+    )
+    assert (who.agent, who.session_keys, who.subagent) == ("claude-code", ("6fbe",), "agent-1")
+
+
+def test_the_wrappers_own_session_comes_first() -> None:
+    assert identify({"x-session-id": "theirs", "x-reef-session-id": "ours"}).session_keys == ("ours", "theirs")
+
+
+def test_tags_place_and_adapter_are_taken_from_reef_headers() -> None:
+    who = identify(
+        {"x-reef-tag-run": "7", "x-reef-cwd": "/home/dev/app", "x-reef-commit": "abc", "x-reef-adapter": "pi"}
+    )
+    assert (dict(who.tags), who.cwd, who.commit, who.agent) == ({"run": "7"}, "/home/dev/app", "abc", "pi")
+
+
+def test_an_unknown_program_is_named_by_the_first_word_of_its_user_agent() -> None:
+    assert identify({"user-agent": "OpenAI/Python 3.57.0"}).agent == "OpenAI"
+    assert identify({}).agent is None
+
+
+def test_a_header_of_any_length_is_cut() -> None:
+    assert len(identify({"x-session-id": "x" * 100_000}).session_keys[0]) == 512
+
+
+@pytest.mark.parametrize("name", ["pi", "work/api", "claude-code", "a.b_c", "7"])
+def test_scenario_names_that_hold(name: str) -> None:
+    assert scenario_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["../x", "a//b", "-a", "a/", "a b", "ü", "a" * 129, "' OR 1=1--", "a\x00b"])
+def test_scenario_names_that_could_not_be_a_ref_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="not a scenario name"):
+        scenario_name(name)

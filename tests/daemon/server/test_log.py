@@ -1,0 +1,52 @@
+"""The log: private, rotated, without tokens."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.server.log import start_logging
+
+
+@pytest.fixture(autouse=True)
+def _restore() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(False)
+
+
+def test_a_token_is_masked_even_inside_an_exception(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    start_logging(path, secrets=("reef-secret",), foreground=False)
+    try:
+        raise ValueError("header was 'Bearer reef-secret'")
+    except ValueError:
+        logging.getLogger("reef").exception("refused reef-secret")
+    text = path.read_text()
+    assert "reef-secret" not in text
+    assert "[token]" in text
+
+
+def test_the_log_is_private_and_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    start_logging(path, secrets=(), foreground=False)
+    for _ in range(700):
+        logging.getLogger("reef").info("x" * 50_000)
+    files = list(tmp_path.iterdir())
+    assert len(files) == 5
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
+    assert sum(file.stat().st_size for file in files) <= 25_000_000
+
+
+def test_lines_carry_a_time_that_sorts(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    start_logging(path, secrets=(), foreground=False)
+    logging.getLogger("reef").info("hello")
+    assert path.read_text().partition(" ")[0].endswith("Z")

@@ -1,0 +1,72 @@
+"""Which engine answers which model name."""
+
+import pytest
+from daemon.engines.llama_cpp import LlamaCpp
+
+from daemon.core.config import Config, RemoteConfig, parse
+from daemon.core.errors import BadRequest, NotFound
+from daemon.core.paths import Home
+from daemon.core.records import Dialect
+from daemon.engines.models import Models
+from daemon.engines.remote import Remote
+from daemon.server.routing import Router
+
+
+def router(home: Home, text: str) -> Router:
+    config: Config = parse(text)
+    models = Models(home)
+    embedded = LlamaCpp(model=models.active, config=config.embedded, log=home.logs / "engine.log")
+    remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
+    return Router(config, embedded, remotes, models)
+
+
+TWO = """
+engine: openai
+engines:
+  openai: {base_url: "http://127.0.0.1:1/v1"}
+  anthropic: {base_url: "http://127.0.0.1:1/v1", api: anthropic}
+models: {"local-*": embedded, "claude-*": anthropic, exact: embedded}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "dialect", "engine"),
+    [
+        ("gpt-5", Dialect.CHAT, "openai"),
+        ("claude-opus", Dialect.MESSAGES, "anthropic"),
+        ("anything", Dialect.MESSAGES, "anthropic"),  # the default engine does not speak it, this one does
+        ("local-small", Dialect.MESSAGES, "embedded"),
+        ("exact", Dialect.CHAT, "embedded"),
+        ("", Dialect.CHAT, "openai"),
+        ("'; drop table record; --", Dialect.CHAT, "openai"),
+    ],
+)
+def test_names_globs_default_and_dialect_decide(reef_home: Home, model: str, dialect: Dialect, engine: str) -> None:
+    assert router(reef_home, TWO).choose(model, dialect).name == engine
+
+
+def test_nothing_configured_means_the_engine_inside(reef_home: Home) -> None:
+    assert router(reef_home, "").choose("gpt-5", Dialect.CHAT).name == "embedded"
+
+
+def test_a_dialect_nobody_speaks_is_told_with_what_to_add(reef_home: Home) -> None:
+    one = 'engine: o\nengines: {o: {base_url: "http://127.0.0.1:1"}}'
+    with pytest.raises(BadRequest) as caught:
+        router(reef_home, one).choose("x", Dialect.MESSAGES)
+    assert "api: anthropic" in str(caught.value.hint)
+
+
+def test_an_unknown_name_is_an_error_only_where_asked(reef_home: Home) -> None:
+    strict = router(reef_home, "unknown_model: error")
+    assert strict.choose("default", Dialect.CHAT).name == "embedded"
+    with pytest.raises(NotFound, match="gpt-5"):
+        strict.choose("gpt-5", Dialect.CHAT)
+
+
+def test_the_list_has_the_default_and_exact_names_but_no_globs(reef_home: Home) -> None:
+    assert router(reef_home, TWO).model_names() == ["default", "exact"]
+
+
+def test_every_engine_is_listed_once(reef_home: Home) -> None:
+    assert [engine.name for engine in router(reef_home, TWO).engines()] == ["embedded", "openai", "anthropic"]
+    assert RemoteConfig().api == "openai"

@@ -1,0 +1,154 @@
+"""The engine inside, through the whole daemon: many at once, growing conversations, leaving, overflowing."""
+
+import itertools
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.fakes.daemon import RunningDaemon, until
+
+pytestmark = pytest.mark.engine
+CHAT = "/v1/chat/completions"
+
+
+def ask(daemon: RunningDaemon, text: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+    """One answer in full; returns the receipt and the body."""
+    body = {"model": "default", "messages": [{"role": "user", "content": text}], "temperature": 0} | fields
+    status, headers, raw = daemon.post(CHAT, body)
+    assert status == 200, raw
+    return headers["x-reef-agent-record-id"], json.loads(raw)
+
+
+def test_eight_at_once_are_all_answered_and_none_is_mixed(embedded: RunningDaemon) -> None:
+    """Each client may only be given its own word: a grammar per request, so that any mixing shows."""
+    ready = threading.Barrier(8)
+
+    def client(number: int) -> tuple[str, str]:
+        word = f"marker-{number}-{number * 7919 % 1000}"
+        schema = {"type": "object", "properties": {"word": {"const": word}}, "required": ["word"]}
+        ready.wait(30)
+        receipt, body = ask(
+            embedded,
+            f"Client {number} says {word}. Repeat the word.",
+            response_format={"type": "json_schema", "json_schema": {"name": "w", "schema": schema}},
+            max_tokens=40,
+        )
+        assert json.loads(body["choices"][0]["message"]["content"]) == {"word": word}
+        return receipt, word
+
+    with ThreadPoolExecutor(8) as pool:
+        answered = list(pool.map(client, range(8)))
+    for receipt, word in answered:
+        request = embedded.control("GET", f"/reef/records/{receipt}/request")[1]
+        response = embedded.control("GET", f"/reef/records/{receipt}/response")[1]
+        assert word.encode() in request
+        assert word.encode() in response
+    assert len({receipt for receipt, _ in answered}) == 8
+
+
+def test_eight_together_are_at_least_as_fast_as_one(embedded: RunningDaemon) -> None:
+    """Tokens a second of all eight together against one alone, the better of three tries each way: a busy machine
+    slows both."""
+
+    def tokens(number: int) -> int:
+        _, body = ask(embedded, f"Tell me a story about whale number {number}.", max_tokens=48)
+        return int(body["usage"]["completion_tokens"])
+
+    def speed(clients: int) -> float:
+        best = 0.0
+        for _ in range(3):
+            start = time.monotonic()
+            with ThreadPoolExecutor(clients) as pool:
+                total = sum(pool.map(tokens, range(clients)))
+            best = max(best, total / (time.monotonic() - start))
+        return best
+
+    tokens(0)  # loaded before anything is measured
+    assert speed(8) >= speed(1)
+
+
+def test_a_growing_conversation_reads_only_what_is_new(embedded: RunningDaemon) -> None:
+    messages: list[dict[str, str]] = [{"role": "system", "content": "You answer in a few words. " * 20}]
+    told: list[tuple[int, int, int]] = []
+    for turn in range(12):
+        messages.append({"role": "user", "content": f"Question {turn}: name an animal that lives in the sea."})
+        receipt, body = ask(embedded, "", messages=messages, max_tokens=16)
+        messages.append({"role": "assistant", "content": body["choices"][0]["message"]["content"]})
+        row = embedded.get(f"/reef/records/{receipt}")
+        told.append((row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"]))
+    sessions = embedded.get("/reef/sessions?limit=1")["items"]
+    assert sessions[0]["turns"] == 12
+    for (before, _, answered), (prompt, cached, _) in itertools.pairwise(told):
+        # Everything up to the end of the last answer stays read; at most its last token is read again.
+        assert cached >= before + answered - 2
+        assert prompt - cached <= 40
+    read = sum(prompt - cached for prompt, cached, _ in told[1:])
+    assert read < sum(prompt for prompt, _, _ in told[1:]) / 8
+
+
+def test_generation_stops_within_a_second_of_the_client_leaving(embedded: RunningDaemon) -> None:
+    response = embedded.open(
+        CHAT,
+        {"model": "default", "messages": [{"role": "user", "content": "Count to a million."}], "stream": True},
+    )
+    receipt = response.getheader("x-reef-agent-record-id")
+    response.read(200)
+    left = time.monotonic()
+    response.close()
+    embedded._connections[-1].close()
+    row = until(lambda: _found(embedded, str(receipt)), "the record of a client that left", 10)
+    assert row["end"] == "cancelled"
+    until(lambda: _engine(embedded)["running"] == 0, "the engine stopping", 10)
+    assert time.monotonic() - left < 1.0
+
+
+def test_a_prompt_longer_than_the_context_is_the_dialects_own_error(embedded: RunningDaemon) -> None:
+    long = [{"role": "user", "content": "word " * 20_000}]
+    status, headers, raw = embedded.post(CHAT, {"model": "default", "messages": long})
+    error = json.loads(raw)["error"]
+    assert (status, error["code"]) == (400, "context_length_exceeded")
+    assert "maximum context length is" in error["message"]
+    row = embedded.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+    assert (row["end"], row["status"]) == ("error", 400)
+    status, _, raw = embedded.post("/v1/messages", {"model": "default", "max_tokens": 5, "messages": long})
+    assert status == 400
+    assert "prompt is too long" in json.loads(raw)["error"]["message"]
+
+
+def test_tokens_are_captured_with_their_probabilities_and_weights(embedded: RunningDaemon) -> None:
+    receipt, body = ask(embedded, "Name a colour.", max_tokens=8)
+    row = embedded.get(f"/reef/records/{receipt}")
+    assert row["completion_tokens"] == body["usage"]["completion_tokens"]
+    active = embedded.get("/reef/models")["items"][0]
+    assert row["weights"] == active["sha256"]
+
+
+def test_count_tokens_agrees_with_what_is_read(embedded: RunningDaemon) -> None:
+    messages = [{"role": "user", "content": "How many tokens is this?"}]
+    _, _, raw = embedded.post("/v1/messages/count_tokens", {"model": "default", "messages": messages})
+    status, _, answer = embedded.post("/v1/messages", {"model": "default", "max_tokens": 4, "messages": messages})
+    usage = json.loads(answer)["usage"]
+    assert status == 200
+    assert json.loads(raw)["input_tokens"] == usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
+
+
+def test_models_are_listed_for_both_vendors_clients(embedded: RunningDaemon) -> None:
+    listed = json.loads(embedded.open("/v1/models", b"", method="GET").read())
+    assert listed["object"] == "list"
+    assert {entry["id"] for entry in listed["data"]} >= {"default", "smollm2"}
+    assert listed["has_more"] is False
+    assert embedded.open("/v1/models/default", b"", method="GET").status == 200
+    assert embedded.open("/v1/models/nobody", b"", method="GET").status == 404
+
+
+def _found(daemon: RunningDaemon, receipt: str) -> Any:
+    status, data = daemon.control("GET", f"/reef/records/{receipt}")
+    return data if status == 200 else None
+
+
+def _engine(daemon: RunningDaemon) -> Any:
+    return next(engine for engine in daemon.get("/reef/status")["engines"] if engine["kind"] == "llama.cpp")
