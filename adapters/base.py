@@ -41,7 +41,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """One agent, isolated below ``root``; ``command`` runs it under ``environment``. ``packages[0]`` is the agent itself."""
+    """One agent, isolated below ``root``. ``packages[0]`` is the agent; ``command`` runs it under ``environment``."""
 
     agent: str
     root: Path

@@ -64,6 +64,13 @@ def reef_home() -> Iterator[Home]:
         yield home
 
 
+@pytest.fixture(scope="module")
+def module_home() -> Iterator[Home]:
+    """A home that a module's tests share."""
+    with _new_home() as home:
+        yield home
+
+
 @pytest.fixture(scope="session")
 def session_home() -> Iterator[Home]:
     """A home that all tests share which only talk to its daemon."""

@@ -49,7 +49,6 @@ async def test_no_block_over_50_ms_while_a_model_loads_and_reports_are_stored(
             runtime.models.use("smollm2")
             async with loop_lag() as lag:
                 await _work(runtime)
-            assert lag.ticks > 20
             longest.append(lag.longest_ms)
         if longest[-1] <= LONGEST_MS:
             return

@@ -1,0 +1,1 @@
+"""Our own figures and the peers', side by side in one run."""
