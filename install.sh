@@ -139,7 +139,7 @@ announce() {
     say ""
 }
 
-# One install at a time: a second one waits for nothing, it says so.
+# One install at a time; a second one does not wait, it says so.
 take_turn() {
     turn=$place/installing
     if ! mkdir "$turn" 2>/dev/null; then
@@ -194,7 +194,7 @@ switch() {
     fi
     old=$(recorded current)
     mkdir -p "$(dirname -- "$command")" "$place" || die "cannot make $(dirname -- "$command")"
-    ln -s "$new/bin/reef" "$command.$$" && mv -f "$command.$$" "$command" || die "cannot link $command"
+    { ln -s "$new/bin/reef" "$command.$$" && mv -f "$command.$$" "$command"; } || die "cannot link $command"
     for folder in "$place"/env-*; do
         [ "$folder" = "$new" ] || [ "$folder" = "$old" ] || remove_environment "$folder"
     done
@@ -213,7 +213,8 @@ switch() {
 # A model of the person's own choice stays the active one.
 add_model() {
     active='import json, sys; sys.exit(not any(model["active"] for model in json.load(sys.stdin)["items"]))'
-    if "$command" models list --json | "$(recorded current)/bin/python" -c "$active"; then
+    listed=$("$command" models list --json) || die "the daemon does not start" "$command doctor"
+    if printf '%s' "$listed" | "$(recorded current)/bin/python" -c "$active"; then
         return
     fi
     say "· the model"
@@ -223,7 +224,7 @@ add_model() {
 
 conclude() {
     say ""
-    "$command" status >&2 || [ -z "$engine" ] || die "the daemon does not answer" "$command doctor"
+    { "$command" start && "$command" status; } >&2 || die "the daemon does not answer" "$command doctor"
     say ""
     case ":$PATH:" in
         *":$(dirname -- "$command"):"*) ;;
