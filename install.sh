@@ -257,6 +257,7 @@ clean_up() {
     [ -z "$temporary" ] || rm -rf "$temporary"
     [ -z "$new" ] || rm -rf "$new"
     [ -z "${turn:-}" ] || rm -rf "$turn"
+    rmdir "$place" 2>/dev/null || true
 }
 
 # -- uninstall ----------------------------------------------------------------------------------------------------
