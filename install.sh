@@ -183,7 +183,8 @@ install_package() {
             die "cannot build Reef from $source"
         pip install --quiet --no-deps "$temporary"/*.whl || die "cannot install Reef"
     fi
-    "$new/bin/reef" --version >&2 || die "what was just put together does not run"
+    { "$new/bin/reef" --version && "$new/bin/python" -c 'import daemon.server.app'; } >&2 ||
+        die "what was just put together does not run" "nothing was changed; an older Reef stays in place"
 }
 
 # From here on the new environment is the one; the one before stays until the next upgrade, for what still runs from it.
