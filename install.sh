@@ -91,7 +91,7 @@ install() {
     install_package
     engine=yes
     say "· the embedded engine"
-    "$new/bin/python" -m daemon.engines.wheel >&2 || engine=''
+    calmly "$new/bin/python" -m daemon.engines.wheel || engine=''
     switch
     [ -z "$engine" ] || add_model
     conclude
@@ -187,6 +187,17 @@ install_package() {
         die "what was just put together does not run" "nothing was changed; an older Reef stays in place"
 }
 
+# calmly COMMAND...: without a terminal nobody watches progress, so only a failure is told.
+calmly() {
+    if [ -t 2 ]; then
+        "$@" >&2
+        return
+    fi
+    "$@" >"$temporary/told" 2>&1 && return
+    cat "$temporary/told" >&2
+    return 1
+}
+
 # From here on the new environment is the one; the one before stays until the next upgrade, for what still runs from it.
 switch() {
     running=''
@@ -219,7 +230,7 @@ add_model() {
         return
     fi
     say "· the model"
-    "$command" models add default --use >&2 ||
+    calmly "$command" models add default --use ||
         die "the program is in place, the model is not" "try again: $command models add default --use"
 }
 
