@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: How a daemon is run; ``--foreground`` and ``--config PATH`` may follow.
 DAEMON: Final = (sys.executable, "-m", "daemon.server")
 START_SECONDS: Final = 60.0
+#: A daemon that listens answers a liveness probe in a millisecond; this long means that it hangs.
+PROBE_SECONDS = 5.0
 DRAIN_SECONDS: Final = 30.0
 _TAIL_LINES: Final = 15
 
@@ -46,12 +48,12 @@ class Down:
     pid: int | None
 
 
-def probe(home: Home, *, timeout: float = 5.0) -> Health | None:
+def probe(home: Home) -> Health | None:
     """Who answers on the socket; None when nobody listens. Raises Unreachable when it listens but stays silent."""
     if not home.socket.exists():
         return None
     try:
-        told = Client(home.socket, timeout=timeout).get("/healthz")
+        told = Client(home.socket, timeout=PROBE_SECONDS).get("/healthz")
     except Unreachable as error:
         if isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError):
             return None
