@@ -4,6 +4,7 @@ The state file is a hint. Only the lock says that a daemon lives; only an answer
 """
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -44,14 +45,20 @@ def port_holder(port: int) -> str | None:
     if not inodes:
         return None
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            links = {str(link.readlink()) for link in (process / "fd").iterdir()}
-        except OSError:
-            continue
-        if links & inodes:
+        if inodes & _open_files(process):
             name = (process / "comm").read_text(errors="replace").strip()
             return f"{name} (pid {process.name})"
     return None
+
+
+def _open_files(process: Path) -> set[str]:
+    """What a process has open, as far as this user may look and it still is."""
+    found: set[str] = set()
+    with suppress(OSError):
+        for link in (process / "fd").iterdir():
+            with suppress(OSError):
+                found.add(str(link.readlink()))
+    return found
 
 
 def _listening_inodes(port: int) -> set[str]:

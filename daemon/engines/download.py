@@ -47,7 +47,7 @@ class Origin:
         return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
-class _BrokenOff(Exception):
+class _BrokenOff(aiohttp.ClientError):
     """The connection ended early; what arrived is kept."""
 
 
@@ -71,7 +71,7 @@ async def fetch(origin: Origin, partial: Path, progress: Progress) -> None:
             try:
                 await _transfer(session, origin, partial, progress)
                 break
-            except (_BrokenOff, aiohttp.ClientError, TimeoutError) as error:
+            except (aiohttp.ClientError, TimeoutError) as error:
                 grew = origin.sha256 is not None and _size(partial) > before
                 failures = 1 if grew else failures + 1
                 if failures >= _ATTEMPTS:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -26,20 +27,28 @@ async def locate(source: str) -> Origin:
     requirement = source.removeprefix("pypi:")
     if not _REQUIREMENT.fullmatch(requirement):
         raise UsageError(f"cannot read {source!r}", hint=f"write {FORM}")
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        said = await _pip("--report", report.name, requirement)
+        found = report.read()
+    if not found:
+        raise _trouble(requirement, said)
+    return _origin(json.loads(found)["install"][0])
+
+
+async def _pip(*arguments: str) -> str:
+    """Ask pip, and give back all that it said. Without a report it found nothing."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps",
-        "--only-binary=:all:", "--quiet", "--no-input", "--disable-pip-version-check", "--report=-", requirement,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "-vv", *arguments,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     try:
-        output, errors = await process.communicate()
+        output, _ = await process.communicate()
     except asyncio.CancelledError:
         process.kill()
         await process.wait()
         raise
-    if process.returncode != 0:
-        raise _trouble(requirement, errors.decode(errors="replace"))
-    return _origin(json.loads(output)["install"][0])
+    return output.decode(errors="replace")
 
 
 def _origin(found: dict[str, Any]) -> Origin:
@@ -52,10 +61,11 @@ def _origin(found: dict[str, Any]) -> Origin:
     )
 
 
-def _trouble(requirement: str, errors: str) -> ReefError:
-    last = next((line for line in reversed(errors.splitlines()) if line.startswith("ERROR: ")), errors.strip())
-    message = f"pip cannot find {requirement}: {last.removeprefix('ERROR: ')}"
-    if "No matching distribution" in last and "connection" not in errors.lower():
+def _trouble(requirement: str, said: str) -> ReefError:
+    errors = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")]
+    message = f"pip cannot find {requirement}: {errors[-1] if errors else said.strip()}"
+    # To pip an index that cannot be reached is one that has nothing; only its log (-vv) tells them apart.
+    if "No matching distribution" in message and "connection error:" not in said:
         return NotFound(message, hint="check the name; the package must offer a wheel")
     return UpstreamUnreachable(message, hint="check the network and the package index")
 

@@ -1,5 +1,6 @@
 """The engine inside, through the whole daemon: many at once, growing conversations, leaving, overflowing."""
 
+import itertools
 import json
 import threading
 import time
@@ -81,7 +82,7 @@ def test_a_growing_conversation_reads_only_what_is_new(embedded: RunningDaemon) 
         told.append((row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"]))
     sessions = embedded.get("/reef/sessions?limit=1")["items"]
     assert sessions[0]["turns"] == 12
-    for (before, _, answered), (prompt, cached, _) in zip(told, told[1:], strict=False):
+    for (before, _, answered), (prompt, cached, _) in itertools.pairwise(told):
         # Everything up to the end of the last answer stays read; at most its last token is read again.
         assert cached >= before + answered - 2
         assert prompt - cached <= 40

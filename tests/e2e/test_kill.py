@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daemon.store.db import Store
 
 from daemon.core.discovery import read_state
 from daemon.core.errors import ReefError
 from daemon.core.paths import Home
-from daemon.store.db import Store
 from reef_cli.lifecycle import ensure_daemon, stop_daemon
 from tests.fakes.provider import running_provider
 
@@ -109,28 +109,32 @@ def victim(home: Home, chance: random.Random) -> int | None:
     return (worker_of(state.pid) if chance.random() < 0.5 else None) or state.pid
 
 
-def test_200_kills_lose_no_record_that_a_client_relies_on(short_home: Home, model_path: Path) -> None:
+def test_200_kills_lose_no_record_that_a_client_relies_on(reef_home: Home, model_path: Path) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)
     with running_provider() as provider:
-        short_home.prepare()
-        short_home.config.write_text(
-            f'server: {{port: {_free_port()}}}\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\nmodels: {{outside: p}}\n'
+        reef_home.prepare()
+        reef_home.config.write_text(
+            f"""
+server: {{port: {_free_port()}}}
+engines: {{p: {{base_url: "{provider.url}/v1"}}}}
+models: {{outside: p}}
+"""
         )
-        client = ensure_daemon(short_home)
+        client = ensure_daemon(reef_home)
         assert '"model"' in json.dumps(list(client.lines("/reef/models", {"source": str(model_path), "use": True}))[-1])
         killed = 0
-        with under_load(short_home) as load:
+        with under_load(reef_home) as load:
             while killed < KILLS:
                 time.sleep(chance.random() * 0.6)
-                pid = victim(short_home, chance)
+                pid = victim(reef_home, chance)
                 if pid is not None:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                         killed += 1
-        ensure_daemon(short_home)
-        stop_daemon(short_home)
-    store = Store.open(short_home.database)
+        ensure_daemon(reef_home)
+        stop_daemon(reef_home)
+    store = Store.open(reef_home.database)
     try:
         missing = [receipt for receipt in load.ended if not _kept(store, receipt)]
         assert store.verify() == []

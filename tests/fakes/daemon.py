@@ -72,15 +72,23 @@ class RunningDaemon:
         assert status == 200, data
         return data
 
+    def headers(self) -> dict[str, str]:
+        """What an agent sends with every request."""
+        return {"content-type": "application/json", "authorization": f"Bearer {self.agent_token}"}
+
+    def connect(self) -> HTTPConnection:
+        """A connection of an agent's; closed at the end."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_SECONDS)
+        self._connections.append(connection)
+        return connection
+
     def open(
         self, path: str, body: bytes | object, *, headers: dict[str, str] | None = None, method: str = "POST"
     ) -> HTTPResponse:
         """One request over TCP with the agent's token; the response is open for reading."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_SECONDS)
-        self._connections.append(connection)
+        connection = self.connect()
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        given = {"content-type": "application/json", "authorization": f"Bearer {self.agent_token}"} | (headers or {})
-        connection.request(method, path, data, given)
+        connection.request(method, path, data, self.headers() | (headers or {}))
         return connection.getresponse()
 
     def post(self, path: str, body: bytes | object, **headers: str) -> tuple[int, dict[str, str], bytes]:

@@ -28,7 +28,7 @@ def test_a_lock_is_free_again_once_its_holder_is_gone(reef_home: Home) -> None:
 def test_the_control_socket_is_private_and_replaces_a_stale_one(reef_home: Home) -> None:
     control_socket(reef_home.socket).close()
     with control_socket(reef_home.socket):
-        mode = os.stat(reef_home.socket).st_mode
+        mode = reef_home.socket.stat().st_mode
         assert stat.S_ISSOCK(mode)
         assert stat.S_IMODE(mode) == 0o600
 

@@ -31,7 +31,7 @@ def test_a_token_is_masked_even_inside_an_exception(tmp_path: Path) -> None:
         logging.getLogger("reef").exception("refused reef-secret")
     text = path.read_text()
     assert "reef-secret" not in text
-    assert text.count("[token]") == 2
+    assert "[token]" in text
 
 
 def test_the_log_is_private_and_bounded(tmp_path: Path) -> None:

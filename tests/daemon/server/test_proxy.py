@@ -1,35 +1,48 @@
 """The data plane against a scripted provider: bytes, receipts, ends, faults."""
 
+import gzip
 import json
-import socket
 import time
 from collections.abc import Iterator
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 
 import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, running_provider
+from tests.fakes.provider import Fault, Provider, Turn, bash, running_provider
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
+BOTH = pytest.mark.parametrize("path", [CHAT, MESSAGES])
+STREAM = pytest.mark.parametrize("stream", [True, False])
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
+def one_provider() -> Iterator[Provider]:
     with running_provider() as running:
         yield running
 
 
+@pytest.fixture
+def provider(one_provider: Provider) -> Iterator[Provider]:
+    """The provider, behaving well again after each test."""
+    one_provider.turns = (Turn("Hello from the provider."),)
+    one_provider.requests.clear()
+    yield one_provider
+    one_provider.faults.clear()
+    one_provider.pace, one_provider.gzip, one_provider.framing, one_provider.echo = 0.0, False, "plain", False
+
+
 @pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
     config = f"""
-server: {{port: 0}}
+server: {{port: 0, max_body_mb: 2}}
 engine: openai
 engines:
-  openai: {{base_url: "{provider.url}/v1", api: openai}}
-  anthropic: {{base_url: "{provider.url}/v1", api: anthropic}}
+  openai: {{base_url: "{one_provider.url}/v1", api: openai}}
+  anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
   nobody: {{base_url: "http://127.0.0.1:1/v1"}}
 models: {{"lost-*": nobody}}
 """
@@ -37,10 +50,220 @@ models: {{"lost-*": nobody}}
         yield running
 
 
-def chat(text: str, **fields: Any) -> dict[str, Any]:
-    return {"model": "scripted", "messages": [{"role": "user", "content": text}], **fields}
+def ask(text: str, **fields: Any) -> dict[str, Any]:
+    return {"model": "scripted", "max_tokens": 50, "messages": [{"role": "user", "content": text}], **fields}
 
 
 def record(daemon: RunningDaemon, headers: dict[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
     return found
+
+
+@BOTH
+@STREAM
+def test_bytes_pass_unchanged_both_ways(daemon: RunningDaemon, provider: Provider, path: str, stream: bool) -> None:
+    raw = json.dumps(ask("späte Blöcke", stream=stream, unknown={"a": [1.0, None]}), indent=1).encode()
+    _, headers, answered = daemon.post(path, raw, anthropic_beta="made-up-2026-11-01")
+    sent = provider.requests[-1]
+    assert sent.body == raw
+    assert sent.header("anthropic-beta") == "made-up-2026-11-01"
+    assert sent.path == path
+    assert headers["x-request-id"] == "req_fake"
+    receipt = headers["x-reef-agent-record-id"]
+    assert daemon.control("GET", f"/reef/records/{receipt}/request")[1] == raw
+    assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == answered
+
+
+def test_the_query_goes_along(daemon: RunningDaemon, provider: Provider) -> None:
+    assert daemon.post(f"{MESSAGES}?beta=true", ask("x"))[0] == 200
+    assert provider.requests[-1].query == "beta=true"
+
+
+@STREAM
+def test_receipt_and_release_come_at_the_start(daemon: RunningDaemon, provider: Provider, stream: bool) -> None:
+    provider.pace = 0.05
+    response = daemon.open(CHAT, ask("x", stream=stream))
+    assert str(response.getheader("x-reef-agent-record-id")).startswith("rec_")
+    assert response.getheader("x-reef-release-id") == "base"
+    response.read()
+
+
+@BOTH
+@STREAM
+def test_whoever_saw_the_end_finds_the_record(
+    daemon: RunningDaemon, provider: Provider, path: str, stream: bool
+) -> None:
+    for _ in range(20):
+        response = daemon.open(path, ask("x", stream=stream))
+        last = b"[DONE]" if path == CHAT else b"message_stop"
+        seen = b""
+        while chunk := response.read1(65536):
+            seen += chunk
+            if stream and last in seen:
+                break  # a client acts on the last event, not on the connection's end
+        receipt = response.getheader("x-reef-agent-record-id")
+        assert daemon.control("GET", f"/reef/records/{receipt}")[1]["end"] == "ok"
+
+
+@BOTH
+def test_no_secret_of_the_agent_is_stored_and_reefs_own_stays_here(
+    daemon: RunningDaemon, provider: Provider, path: str
+) -> None:
+    key = "sk-ant-oat01-canary-of-a-person-0123456789abcdef"
+    headers = {"authorization": f"Bearer {key}", "x-reef-token": daemon.agent_token, "x-reef-tag-run": "7"}
+    response = daemon.open(path, ask("x"), headers=headers)
+    response.read()
+    sent = dict(provider.requests[-1].headers)
+    assert sent["authorization"] == f"Bearer {key}"
+    assert not [name for name in sent if name.startswith("x-reef")]
+    assert daemon.agent_token not in str(sent)
+    for file in daemon.home.root.rglob("*"):
+        if file.is_file() and "tokens" not in file.parts:
+            assert key.encode() not in file.read_bytes()
+
+
+def test_reefs_token_is_not_sent_to_a_provider(daemon: RunningDaemon, provider: Provider) -> None:
+    daemon.post(CHAT, ask("x"))
+    assert daemon.agent_token not in str(provider.requests[-1].headers)
+
+
+@BOTH
+def test_a_refusal_keeps_its_status_headers_and_body(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    provider.faults.append(Fault(status=429, headers={"retry-after": "7", "anthropic-ratelimit-requests-limit": "5"}))
+    status, headers, raw = daemon.post(path, ask("x", stream=True))
+    assert (status, headers["retry-after"], headers["anthropic-ratelimit-requests-limit"]) == (429, "7", "5")
+    assert json.loads(raw)["error"]
+    row = record(daemon, headers)
+    assert (row["end"], row["status"], row["error"]) == ("error", 429, "the provider answered 429")
+
+
+@pytest.mark.parametrize("status", [500, 529])
+def test_a_server_error_is_passed_on(daemon: RunningDaemon, provider: Provider, status: int) -> None:
+    provider.faults.append(Fault(status=status))
+    assert daemon.post(MESSAGES, ask("x"))[0] == status
+
+
+@pytest.mark.parametrize("fault", [Fault(drop=True)], ids=["dropped"])
+@BOTH
+def test_a_provider_that_breaks_before_answering_is_502_in_the_dialects_shape(
+    daemon: RunningDaemon, provider: Provider, path: str, fault: Fault
+) -> None:
+    provider.faults.extend([fault] * 4)
+    status, headers, raw = daemon.post(path, ask("x"))
+    assert status == 502
+    assert json.loads(raw)["error"]["message"]
+    assert record(daemon, headers)["end"] == "error"
+
+
+def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(daemon: RunningDaemon) -> None:
+    status, headers, raw = daemon.post(CHAT, ask("x", model="lost-1"))
+    assert status == 502
+    assert "reef doctor" in json.loads(raw)["error"]["message"]
+    assert record(daemon, headers)["engine"] == "nobody"
+
+
+@BOTH
+def test_a_stream_that_breaks_off_breaks_here_too_and_is_incomplete(
+    daemon: RunningDaemon, provider: Provider, path: str
+) -> None:
+    provider.faults.append(Fault(after=3))
+    response = daemon.open(path, ask("x", stream=True))
+    receipt = response.getheader("x-reef-agent-record-id")
+    with pytest.raises((IncompleteRead, ConnectionError, HTTPException)):
+        response.read()
+    assert daemon.get(f"/reef/records/{receipt}")["end"] == "incomplete"
+
+
+@BOTH
+def test_an_error_inside_a_200_is_no_success(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    provider.faults.append(Fault(error_after=2))
+    _, headers, _ = daemon.post(path, ask("x", stream=True))
+    assert record(daemon, headers)["end"] != "ok"
+
+
+@BOTH
+@STREAM
+def test_when_the_client_leaves_the_provider_is_left_within_a_second(
+    daemon: RunningDaemon, provider: Provider, path: str, stream: bool
+) -> None:
+    provider.faults.append(Fault(hang=True))
+    lost = provider.lost
+    before = {row["receipt"] for row in daemon.get("/reef/records?limit=500")["items"]}
+    connection = daemon.connect()
+    connection.request("POST", path, json.dumps(ask("slow", stream=stream)), daemon.headers())
+    until(lambda: len(provider.requests) > 0, "the provider being asked")
+    left = time.monotonic()
+    connection.close()
+    until(lambda: provider.lost > lost, "the provider being left")
+    assert time.monotonic() - left < 1.0
+    rows = until(lambda: _new(daemon, before), "the record of a client that left")
+    assert [row["end"] for row in rows] == ["cancelled"]
+
+
+def test_a_compressed_answer_passes_as_it_is_and_is_read_for_the_record(
+    daemon: RunningDaemon, provider: Provider
+) -> None:
+    provider.gzip = True
+    _, headers, raw = daemon.post(CHAT, ask("x"), accept_encoding="gzip")
+    assert headers["content-encoding"] == "gzip"
+    assert "Hello from the provider." in gzip.decompress(raw).decode()
+    assert record(daemon, headers)["preview"].startswith("Hello from the provider.")
+
+
+@pytest.mark.parametrize("framing", ["crlf", "no-space", "comments", "tiny"])
+@BOTH
+def test_any_framing_of_a_stream_is_complete(
+    daemon: RunningDaemon, provider: Provider, path: str, framing: Any
+) -> None:
+    provider.framing = framing
+    _, headers, _ = daemon.post(path, ask("x", stream=True))
+    row = record(daemon, headers)
+    assert (row["end"], row["preview"]) == ("ok", "Hello from the provider.")
+
+
+def test_tool_calls_are_kept_with_names_and_arguments(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.turns = (Turn("I look.", (bash("ls -la"),)),)
+    tools = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
+    _, headers, _ = daemon.post(CHAT, ask("x", stream=True, tools=tools))
+    trace = daemon.get(f"/reef/traces/{headers['x-reef-agent-record-id']}")
+    parts = trace["records"][-1]["answer"]["parts"]
+    assert [part["type"] for part in parts] == ["text", "tool_use"]
+    assert (parts[1]["name"], json.loads(parts[1]["arguments"])) == ("bash", {"command": "ls -la"})
+
+
+@BOTH
+@pytest.mark.parametrize("raw", [b"{", b"[]", b"\xff\xfe", b'{"model": 3}', b""])
+def test_a_body_that_is_no_request_is_400_in_the_dialects_shape(daemon: RunningDaemon, path: str, raw: bytes) -> None:
+    status, headers, answered = daemon.post(path, raw)
+    assert status == 400
+    assert json.loads(answered)["error"]["message"]
+    assert record(daemon, headers)["end"] == "error"
+
+
+def test_a_body_over_the_limit_is_413(daemon: RunningDaemon) -> None:
+    status, _, raw = daemon.post(CHAT, ask("x" * 3_000_000))
+    assert status == 413
+    assert "max_body_mb" in json.loads(raw)["error"]["message"]
+
+
+def test_a_body_of_a_megabyte_passes(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.echo = True
+    raw = json.dumps(ask("x" * 1_000_000)).encode()
+    _, headers, _ = daemon.post(CHAT, raw)
+    assert provider.requests[-1].body == raw
+    assert daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/request")[1] == raw
+
+
+def test_a_retry_after_a_failure_counts_once(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.faults.append(Fault(status=500))
+    body = ask("a request that is retried")
+    first, second = (daemon.post(CHAT, body, x_session_id="retry-1")[1] for _ in range(2))
+    session = record(daemon, second)["session"]
+    assert record(daemon, first)["session"] == session
+    turns = [row["turns"] for row in daemon.get("/reef/sessions")["items"] if row["id"] == session]
+    assert turns == [1]
+
+
+def _new(daemon: RunningDaemon, before: set[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = daemon.get("/reef/records?limit=500")["items"]
+    return [row for row in rows if row["receipt"] not in before]

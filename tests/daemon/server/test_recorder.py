@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+from daemon.store.db import Store
 
 from daemon.core.errors import StoreError
 from daemon.core.records import Appended, Exchange, Kind, Transcript
 from daemon.server import recorder as module
 from daemon.server.recorder import Recorder
-from daemon.store.db import Store
 from tests.fakes.exchanges import exchange, transcript
 
 

@@ -1,0 +1,282 @@
+"""A provider behind a base URL: takes the client's bytes up and the provider's bytes down, neither changed.
+
+It must never log, show or raise a credential, follow a redirect (the key would follow too), or send anything for a
+loopback provider through a proxy. Only headers that belong to one connection, and Reef's own, are dropped.
+"""
+
+import io
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
+from urllib.request import getproxies_environment, proxy_bypass
+
+import aiohttp
+from aiohttp import hdrs
+from multidict import CIMultiDict
+from yarl import URL
+
+from daemon.core.config import RemoteConfig
+from daemon.core.errors import EngineError, UpstreamUnreachable
+from daemon.core.records import Dialect
+from daemon.engines.base import EngineState, EngineStatus, Headers, RelayRequest, RelayResponse
+
+#: RFC 9110 §7.6.1, and what names or measures the hop itself.
+_HOP: Final = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+#: Not the provider's business, or written anew for it. ``expect``: the body is here already.
+_OURS_UP: Final = _HOP | {b"host", b"content-length", b"expect"}
+_CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"cookie"))
+_DIALECTS: Final = {"openai": Dialect.CHAT, "anthropic": Dialect.MESSAGES}
+#: What aiohttp would add where a client sent nothing.
+_NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
+
+_WORDS: Final[dict[type[Exception], str]] = {
+    aiohttp.ServerDisconnectedError: "it closed the connection without an answer",
+    aiohttp.ClientPayloadError: "the answer ended too early",
+}
+
+
+class Remote:
+    """See `daemon.engines.base.RelayEngine`. Make it anywhere, use it in one event loop."""
+
+    def __init__(self, name: str, config: RemoteConfig) -> None:
+        self.name = name
+        self.dialects = frozenset((_DIALECTS[config.api],))
+        self._config = config
+        self._base = _base(URL(config.base_url), config.api)
+        self._host = self._base.host or ""
+        self._pooled: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
+        self._running = 0
+        self._trouble: str | None = None
+
+    async def relay(self, request: RelayRequest) -> RelayResponse:
+        headers = self._headers(request.headers)
+        url = URL(f"{self._base}{request.path.removeprefix('/v1')}", encoded=True)
+        facts = SimpleNamespace(reused=False)
+        with self._reaching():
+            try:
+                response = await self._send(self._sessions()[0], request, headers, url, facts)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not facts.reused:
+                    raise
+                # The provider closed a kept-alive connection while it lay idle, and sent nothing back: once more, on a
+                # connection of its own, since the pool may hold others as dead.
+                response = await self._send(self._sessions()[1], request, headers, url, facts)
+        self._trouble = None
+        return _Response(response, self._left, f"{self._host} broke off its answer")
+
+    async def _send(
+        self,
+        session: aiohttp.ClientSession,
+        request: RelayRequest,
+        headers: CIMultiDict[str],
+        url: URL,
+        facts: SimpleNamespace,
+    ) -> aiohttp.ClientResponse:
+        return await session.request(
+            request.method,
+            url,
+            # A file, since aiohttp warns of large bytes; its size is known, so content-length is sent.
+            data=io.BytesIO(request.body) if request.body else None,
+            headers=headers,
+            allow_redirects=False,
+            proxy=_proxy(url),
+            trace_request_ctx=facts,
+        )
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Counts the request in; a failure to get an answer becomes UpstreamUnreachable and counts it out."""
+        self._running += 1
+        try:
+            yield
+        except TimeoutError:
+            self._trouble = f"{self._host} did not answer in time"
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            self._trouble = f"{self._host} cannot be reached: {_reason(error)}"
+        except BaseException:
+            self._left()
+            raise
+        else:
+            return
+        self._left()
+        raise UpstreamUnreachable(self._trouble, hint="reef doctor")
+
+    def _left(self) -> None:
+        self._running -= 1
+
+    def _sessions(self) -> tuple[aiohttp.ClientSession, aiohttp.ClientSession]:
+        """(the pool, one without): made on first use, inside the event loop."""
+        if self._pooled is None or self._fresh is None:
+            self._pooled, self._fresh = self._session(False), self._session(True)
+        return self._pooled, self._fresh
+
+    def _session(self, force_close: bool) -> aiohttp.ClientSession:
+        async def reused(_session: object, context: SimpleNamespace, _params: object) -> None:
+            context.trace_request_ctx.reused = True
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(reused)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=force_close),
+            timeout=aiohttp.ClientTimeout(
+                total=None,
+                connect=self._config.connect_seconds,
+                sock_read=self._config.read_seconds,
+            ),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_NOT_ADDED,
+            trace_configs=[trace],
+        )
+
+    def _headers(self, sent: Headers) -> CIMultiDict[str]:
+        named = _connection_named(sent)
+        headers: CIMultiDict[str] = CIMultiDict()
+        own_key = self._config.key != "agent"
+        for name, value in sent:
+            low = name.lower()
+            if low in _OURS_UP or low in named or low.startswith(b"x-reef-") or (own_key and low in _CREDENTIALS):
+                continue
+            headers.add(name.decode("latin-1"), _text(value))
+        if own_key and self._config.api == "openai":
+            headers[hdrs.AUTHORIZATION] = f"Bearer {_key(self._config.key)}"
+        elif own_key:
+            headers["x-api-key"] = _key(self._config.key)
+        return headers
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(
+            name=self.name,
+            kind="remote",
+            state=EngineState.FAILED if self._trouble else EngineState.READY,
+            detail=self._trouble or self._host,
+            running=self._running,
+        )
+
+    async def close(self) -> None:
+        sessions, self._pooled, self._fresh = (self._pooled, self._fresh), None, None
+        for session in sessions:
+            if session is not None:
+                await session.close()
+
+
+class _Response:
+    """See `daemon.engines.base.RelayResponse`."""
+
+    def __init__(self, response: aiohttp.ClientResponse, left: Callable[[], None], broke: str) -> None:
+        self._response = response
+        self._left: Callable[[], None] | None = left
+        self._broke = broke
+        self.status = response.status
+        raw = list(response.raw_headers)
+        dropped = _HOP | _connection_named(raw)
+        # Another Reef upstream has its own receipts.
+        self.headers: Headers = [
+            (name, value)
+            for name, value in raw
+            if (low := name.lower()) not in dropped and not low.startswith(b"x-reef-")
+        ]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except TimeoutError:
+            raise EngineError(f"{self._broke}: nothing came for too long", hint="reef doctor") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise EngineError(f"{self._broke}: {_reason(error)}", hint="reef doctor") from None
+
+    async def close(self) -> None:
+        # A finished response has given its connection back; close() drops that of any other at once.
+        self._response.close()
+        if self._left is not None:
+            self._left()
+            self._left = None
+
+
+def _base(base: URL, api: str) -> URL:
+    """The base URL down to and with its version. Anthropic's are given without one; OpenAI's only where bare."""
+    path = base.path.rstrip("/")
+    if path == "" or (api == "anthropic" and not path.endswith("/v1")):
+        path += "/v1"
+    return base.with_path(path).with_user(None)
+
+
+def _connection_named(headers: Headers) -> frozenset[bytes]:
+    """Headers that ``Connection`` declares to be of this hop only."""
+    values = [value for name, value in headers if name.lower() == b"connection"]
+    return frozenset(one.strip().lower() for value in values for one in value.split(b","))
+
+
+def _text(value: bytes) -> str:
+    """A header value as aiohttp takes it: it writes UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _key(source: str) -> str:
+    """The provider's key, read each time, so that a changed one counts. Errors only name where it should be."""
+    kind, _, where = source.partition(":")
+    try:
+        key = os.environ[where] if kind == "env" else Path(where).expanduser().read_text(encoding="utf-8")
+    except KeyError:
+        raise EngineError(f"the provider's key is missing: {where} is not set", hint=f"export {where}=…") from None
+    except (OSError, UnicodeDecodeError):
+        raise EngineError(f"the provider's key is missing: {where} cannot be read", hint="reef config show") from None
+    if not (key := key.strip()) or not key.isprintable():
+        raise EngineError(f"the provider's key is missing: {where} holds none", hint="reef config show")
+    return key
+
+
+def _proxy(url: URL) -> URL | None:
+    """The environment's proxy for a URL; none for loopback, whatever the environment says."""
+    host = url.host or ""
+    if _loopback(host) or proxy_bypass(host):
+        return None
+    proxies = getproxies_environment()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    parsed = URL(proxy if "://" in proxy else f"http://{proxy}")
+    if parsed.scheme not in ("http", "https"):
+        raise ValueError(f"the environment's proxy speaks {parsed.scheme}, only http and https are spoken here")
+    return parsed
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _reason(error: Exception) -> str:
+    """Why, in few words and without a URL's user, path or query."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted ({getattr(error.certificate_error, 'verify_message', 'invalid')})"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy {error.host}: {error.strerror}"
+    if isinstance(error, ValueError) and not isinstance(error, aiohttp.ClientError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or _WORDS.get(type(error), type(error).__name__)
