@@ -113,9 +113,9 @@ def down(home: Home) -> Down:
     pid = state.pid if state else None
     if lives(home):
         return Down("it is starting, or no longer answers", since, pid)
-    if home.socket.exists():  # a daemon that ends in order takes it away
+    if state is not None:  # a daemon that ends in order takes its state file away
         return Down(f"it was killed (pid {pid})", since, pid)
-    return Down("it was stopped" if state else "never started", since, pid)
+    return Down("it was stopped" if since else "never started", since, None)
 
 
 def _ours(health: Health | None) -> bool:

@@ -74,6 +74,7 @@ def main() -> None:
             server.version, server.drain = options.version, options.drain
             server.serve_forever(poll_interval=0.01)
         place.socket.unlink()
+        place.state.unlink()
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ def reports(served: Served, receipt: str) -> list[tuple[object, object, bool]]:
 
 @pytest.mark.parametrize(("verb", "score"), [("good", 1.0), ("bad", 0.0)])
 def test_a_rating_is_about_the_last_answer(served: Served, cli: Reef, verb: str, score: float) -> None:
-    receipt = served.ask(f"rate me {verb}", answer="it was the\nlast \x1b[31manswer")
+    receipt = served.ask(f"rate me {verb}", answer="it was the\nlast answer\u202e")
     result = cli(verb)
     assert result.code == 0
-    assert result.out == f"{verb}  {receipt}  it was the last \\x1b[31manswer\n"
+    assert result.out.startswith(f"{verb}  {receipt}  it was the last answer")
+    assert "\u202e" not in result.out
     assert reports(served, receipt) == [(score, None, False)]
 
 

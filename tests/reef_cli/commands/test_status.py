@@ -3,7 +3,6 @@
 import os
 import signal
 
-from daemon.core.discovery import DaemonState, write_state
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
 from reef_cli import lifecycle
@@ -70,7 +69,7 @@ def test_a_killed_daemon_is_told_with_its_pid_and_last_sign_of_life(reef: Reef, 
 
 
 def test_a_stopped_daemon_is_not_called_killed(reef: Reef, reef_home: Home) -> None:
-    write_state(reef_home, DaemonState(1, 1, str(reef_home.socket), "0.1.0", 1, 0))
+    start(reef_home).stop()
     assert reef("status", "--json").json()["reason"] == "it was stopped"
 
 
