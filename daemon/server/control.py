@@ -101,7 +101,7 @@ async def records(request: Request) -> Response:
         session=query.get("session"),
         limit=_limit(request),
         before=query.get("before"),
-        after=_number(request, "after"),
+        after=query.get("after"),
     )
     return answer({"items": items, "next": cursor})
 
@@ -140,11 +140,10 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
     store = daemon.store
     session = store.session(store.record(name).session if name.startswith("rec_") else name)
     rows: list[RecordRow] = []
-    after: int | None = 0
-    while after is not None:
-        page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=after)
+    page, _ = store.records(session=session.id, limit=_PAGE_MOST, after="0")
+    while page:
         rows += page
-        after = page[-1].seq if page else None
+        page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=str(page[-1].seq))
     reports = store.reports_on([row.receipt for row in rows])
     return {
         "session": session,
@@ -189,7 +188,7 @@ async def _events(daemon: Runtime, seq: int) -> AsyncIterator[bytes]:
         seen = daemon.changes.version
         if seen != version:
             version = seen
-            page, _ = await read(daemon.store.records, after=seq, limit=_PAGE_MOST)
+            page, _ = await read(daemon.store.records, after=str(seq), limit=_PAGE_MOST)
             for row in page:
                 seq = row.seq
                 yield b"event: record\nid: %d\ndata: %s\n\n" % (seq, msgspec.json.encode(row))

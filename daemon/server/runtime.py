@@ -50,7 +50,8 @@ async def running(
     """Open the store and the engines; close them, recorded work first, on the way out. Raises StoreError,
     ConfigError.
     """
-    store = await asyncio.to_thread(Store.open, home.database, config.store.durability)
+    redactor = Redactor(_redaction_key(home))
+    store = await asyncio.to_thread(Store.open, home.database, config.store.durability, redactor.redact)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
@@ -66,7 +67,7 @@ async def running(
         tokens=tokens,
         port=port,
         store=store,
-        redactor=Redactor(_redaction_key(home)),
+        redactor=redactor,
         recorder=Recorder(store),
         models=models,
         embedded=embedded,

@@ -39,8 +39,6 @@ async def _work(runtime: Runtime) -> None:
 async def test_no_block_over_50_ms_while_a_model_loads_and_reports_are_stored(
     tmp_path: Path, model_path: Path, loop_lag: type[LoopLag]
 ) -> None:
-    tmp_path: Path, model_path: Path, loop_lag: type[LoopLag]
-) -> None:
     """The best of three runs: other programs on the machine can stall any one of them, a block of ours stalls all."""
     longest: list[float] = []
     for attempt in range(3):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.discovery import read_state
-from daemon.core.paths import Home
+from daemon.core.paths import Home, write_private
 
 REPOSITORY = Path(__file__).parents[2]
 _PATIENCE_SECONDS = 30.0
@@ -61,8 +61,8 @@ class RunningDaemon:
             connection.request(method, path, data, {"content-type": "application/json"})
             response = connection.getresponse()
             raw = response.read()
-            json_like = "json" in (response.getheader("content-type") or "")
-            return response.status, json.loads(raw) if json_like else raw
+            is_json = response.getheader("content-type") == "application/json"
+            return response.status, json.loads(raw) if is_json else raw
         finally:
             connection.close()
 
@@ -121,7 +121,7 @@ class RunningDaemon:
 def start(home: Home, config: str | None = None, *, environment: dict[str, str] | None = None) -> RunningDaemon:
     """Start a daemon on ``home`` and wait until it answers. ``config`` is YAML; without one, any free port is used."""
     home.prepare()
-    home.config.write_text(config if config is not None else "server: {port: 0}\n")
+    write_private(home.config, (config if config is not None else "server: {port: 0}\n").encode())
     process = subprocess.Popen(
         [sys.executable, "-m", "daemon.server"],
         cwd=REPOSITORY,

@@ -9,14 +9,14 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import running_provider
+from tests.fakes.provider import Turn, running_provider
 
 CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider() as provider:
+    with running_provider((Turn("Hello from the provider."),)) as provider:
         config = f"""
 server: {{port: 0}}
 engine: p
