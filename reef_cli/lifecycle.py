@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -39,8 +38,7 @@ class Health(NamedTuple):
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Down:
+class Down(NamedTuple):
     """Why nothing answers. ``since_ns``: the last sign of life, wall clock; None where there never was one."""
 
     reason: str
