@@ -1,7 +1,6 @@
 """Applying a plan: what is run, what is written, and that nothing outside the plan's directory is touched."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def test_npm_gets_a_home_of_its_own_that_is_gone_afterwards(
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "npm_config_cache"):
         assert env[name].startswith(str(plan.root / "npm-home"))
     assert env["npm_config_userconfig"] == str(home / ".npmrc")
-    assert os.listdir(home) == [".npmrc"]
+    assert [path.name for path in home.iterdir()] == [".npmrc"]
     assert not (plan.root / "npm-home").exists()
 
 

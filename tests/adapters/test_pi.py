@@ -1,7 +1,6 @@
 """Pi: the plan as data, and the real agent at its pinned version against a real daemon."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -143,4 +142,4 @@ def test_the_persons_own_pi_is_not_touched(installed: Installed, tmp_path: Path)
     before = {path: path.stat().st_mtime_ns for path in user.rglob("*")}
     assert installed.run(tmp_path / "work", user, "-p", "hello").returncode == 0
     assert {path: path.stat().st_mtime_ns for path in user.rglob("*")} == before
-    assert os.listdir(user) == [".pi"]
+    assert [path.name for path in user.iterdir()] == [".pi"]
