@@ -92,10 +92,10 @@ _PEM_NOISE: Final = re.compile(rb"\\+[nrt]|[^A-Za-z0-9+/=]")
 _URL_PASSWORD: Final = re.compile(rb":(?:\\{0,3}/){2}[^\s\"'\\/@:\[]{0,128}:([^\s\"'\\/@\[]{1,256})@")
 _PASSWORD: Final = re.compile(
     rb"passw(?:or)?d[A-Za-z0-9_-]{0,16}(?:\\{0,3}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,3}[\"'])?"
-    rb"([^\s\"'\\,;&<>(){}\[\]$=]{6,}={0,2})",
+    rb"([^\s\"'\\,;&<>(){}\[\]$=]{6,128}={0,2})",
     re.IGNORECASE,
 )
-_PWD: Final = re.compile(rb"pwd\s{0,4}=\s{0,4}([^\s\"'\\,;&<>(){}\[\]$/~=]{6,}={0,2})", re.IGNORECASE)
+_PWD: Final = re.compile(rb"pwd\s{0,4}=\s{0,4}([^\s\"'\\,;&<>(){}\[\]$/~=]{6,128}={0,2})", re.IGNORECASE)
 
 
 class Redactor:
@@ -106,23 +106,34 @@ class Redactor:
 
     def redact(self, data: bytes) -> tuple[bytes, int]:
         """``data`` with every secret replaced by ``[redacted:<kind>:<8 hex>]``, and how many there were. Idempotent."""
-        found = sorted(_all(data))
-        if not found:
-            return data, 0
         parts: list[bytes] = []
         position = count = 0
-        for begin, end, kind in found:
-            if begin < position:
-                continue  # inside the one before
+        for begin, end, kind in _merged(_all(data)):
             parts += (data[position:begin], self._mark(kind, data[begin:end]))
             position = end
             count += 1
+        if not count:
+            return data, 0
         parts.append(data[position:])
         return b"".join(parts), count
 
     def _mark(self, kind: str, secret: bytes) -> bytes:
         plain = _PEM_NOISE.sub(b"", secret) if kind == "private-key" else secret
         return f"[redacted:{kind}:{hmac.new(self._key, plain, sha256).hexdigest()[:8]}]".encode()
+
+
+def _merged(matches: Iterator[_Match]) -> Iterator[_Match]:
+    """In order, those that overlap as one: half a secret must not stay behind."""
+    current: _Match | None = None
+    for begin, end, kind in sorted(matches, key=lambda match: (match[0], -match[1])):
+        if current is not None and begin < current[1]:
+            current = (current[0], max(current[1], end), current[2])
+            continue
+        if current is not None:
+            yield current
+        current = (begin, end, kind)
+    if current is not None:
+        yield current
 
 
 def _all(data: bytes) -> Iterator[_Match]:
@@ -134,11 +145,9 @@ def _all(data: bytes) -> Iterator[_Match]:
     lower = data.lower()
     for word, pattern in ((b"passw", _PASSWORD), (b"pwd", _PWD)):
         for match in _at(data, word, pattern, lower):
-            if _is_password(match.group(1)):
-                yield *match.span(1), "credential"
+            yield *match.span(1), "credential"
     for match in _at(data, b"secret", _SECRET, lower):
-        if _is_random(match.group(1)):
-            yield *match.span(1), "token"
+        yield *match.span(1), "token"
 
 
 def _at(
@@ -146,11 +155,12 @@ def _at(
 ) -> Iterator[re.Match[bytes]]:
     """Matches of ``pattern`` where ``literal`` stands in ``haystack`` (``data`` itself, or all of it in lower case)."""
     where = data if haystack is None else haystack
+    accept = _ACCEPT.get(pattern)
     position = 0
     while (at := where.find(literal, position)) >= 0:
         position = at + len(literal)
         match = pattern.match(data, at)
-        if match is not None:
+        if match is not None and (accept is None or accept(match.group(1))):
             position = max(position, match.end())
             yield match
 
@@ -180,18 +190,29 @@ def _end(chars: bytes, begin: int) -> int:
 
 def _shaped(data: bytes, begin: int) -> _Match | None:
     """A key of a known shape at the run's beginning, or behind an escape that seems to belong to it."""
-    if data[max(0, begin - 3) : begin] == b"SG.":
+    if data[max(0, begin - 3) : begin] == b"SG." and not _is_glued(data, begin - 3):
         match = _SENDGRID.match(data, begin - 3)
         return None if match is None else (begin - 3, match.end(), "sendgrid")
-    starts = [begin]
-    if begin and data[begin - 1] == 0x5C:  # JSON's \n, \t, \u003d
-        starts.append(begin + (5 if data[begin] == 0x75 else 1))
-    for start in starts:
-        if data.startswith(_PREFIXES, start):
-            for prefix, kind, pattern in _SHAPES:
-                if data.startswith(prefix, start) and (match := pattern.match(data, start)) is not None:
-                    return start, match.end(), kind
+    start = _start(data, begin)
+    if data.startswith(_PREFIXES, start):
+        for prefix, kind, pattern in _SHAPES:
+            if data.startswith(prefix, start) and (match := pattern.match(data, start)) is not None:
+                return start, match.end(), kind
     return None
+
+
+def _is_glued(data: bytes, begin: int) -> bool:
+    """Whether a letter stands right before, one that belongs to no escape."""
+    if not begin or data[begin - 1] not in _RUN_BYTES:
+        return False
+    return data[max(0, begin - 2) : begin - 1] != b"\\" and data[max(0, begin - 6) : max(0, begin - 4)] != b"\\u"
+
+
+def _start(data: bytes, begin: int) -> int:
+    r"""Where a value begins in a run: behind an escape (\n, \u003d, in JSON inside JSON too) that looks like part of it."""
+    if begin and data[begin - 1] == 0x5C and data[begin] in b"bfnrtu":
+        return begin + (5 if data[begin] == 0x75 else 1)
+    return begin
 
 
 def _named(data: bytes, chars: bytes, begin: int) -> _Match | None:
@@ -203,6 +224,7 @@ def _named(data: bytes, chars: bytes, begin: int) -> _Match | None:
     before = data[max(0, begin - 8) : begin].rstrip(b" \t\"'\\")
     if not (before.endswith(_ASSIGNED) and _is_key_word(data, begin)) and not before.lower().endswith(_SCHEMES):
         return None
+    begin = _start(data, begin)
     match = _VALUE.match(data, begin)
     return None if match is None or not _is_random(match.group()) else (begin, match.end(), "token")
 
@@ -230,3 +252,7 @@ def _is_password(value: bytes) -> bool:
         return False
     others = value.rstrip(b"=").translate(None, _NAME_BYTES)
     return len(others) > 0 and value.translate(None, _LETTERS) != value
+
+
+#: Patterns whose value must also look like one.
+_ACCEPT: Final = {_PASSWORD: _is_password, _PWD: _is_password, _SECRET: _is_random}

@@ -191,6 +191,14 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert REDACTOR.redact(text.encode()) == (text.encode(), 0)
 
 
+@pytest.mark.parametrize("secret", [f"npm_{some(36)}", f"rk_live_{some(24)}", f"token=\n{some(24)}"])
+def test_an_escape_is_never_cut(secret: str) -> None:
+    r"""``\npm_…`` may be a line break and ``pm_…``."""
+    for text in (secret, "\n" + secret[1:], "\r" + secret[1:], "\x1f" + secret, "=\x1f0" + secret, "\\" + secret):
+        assert isinstance(json.loads(redact(json.dumps(text))), str)
+        assert isinstance(json.loads(json.loads(redact(json.dumps(json.dumps(text))))), str)
+
+
 def test_equal_secrets_stay_equal_and_guessable_only_with_the_key() -> None:
     one, other = f"sk-ant-api03-{some(40)}", f"sk-ant-api03-{some(40)}"
     shown = redact(f"{one} {other} {one}").split()

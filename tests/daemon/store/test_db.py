@@ -11,6 +11,8 @@ from daemon.core.records import Appended, Dialect, End, Kind, TokenSpan, Usage
 from daemon.store.db import Store
 from tests.fakes.exchanges import STARTED_NS, Conversation, record, submit, system, transcript, user
 
+COVERS = ("daemon/store/records.py",)
+
 
 def test_a_row_says_what_happened(store: Store) -> None:
     made = transcript(
