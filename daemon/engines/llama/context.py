@@ -1,0 +1,151 @@
+"""One llama_context and its slots, for one set of weights.
+
+A `Context` belongs to a weights digest and nothing computed in it ever serves another: reusing cached keys and values
+under other weights gives wrong answers (measured), so a LoRA adapter gets a Context of its own. All calls come from
+one thread; only `abort` is set from others.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import llama_cpp as native
+import numpy as np
+import numpy.typing as npt
+
+from daemon.core.errors import EngineUnavailable
+from daemon.engines.llama.model import Model
+from daemon.engines.llama.slots import Slot
+
+#: Most tokens of one llama_decode. On 2 cores 512 at once read no faster than 128, and larger ones delay the others.
+BATCH: Final = 512
+
+
+class Outcome(IntEnum):
+    """What llama_decode returns (llama.h); anything below zero is an error."""
+
+    DONE = 0
+    FULL = 1
+    ABORTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """``count`` tokens of ``slot``, from the first unread one, in the next batch."""
+
+    slot: Slot
+    count: int
+
+    @property
+    def completes(self) -> bool:
+        """After it the slot has no unread token, so its next one can be sampled."""
+        return self.slot.read + self.count == len(self.slot.tokens)
+
+
+class _Batch:
+    """llama_batch over numpy arrays: filling it through ctypes costs a microsecond a field."""
+
+    def __init__(self, size: int) -> None:
+        self.token = np.zeros(size, np.int32)
+        self.position = np.zeros(size, np.int32)
+        self.sequence = np.zeros(size, np.int32)
+        self.wanted = np.zeros(size, np.int8)
+        self._ones = np.ones(size, np.int32)
+        self._addresses = (self.sequence.ctypes.data + 4 * np.arange(size)).astype(np.uint64)
+        integer = ctypes.POINTER(ctypes.c_int32)
+        self.native = native.llama_batch()
+        self.native.token = self.token.ctypes.data_as(integer)
+        self.native.pos = self.position.ctypes.data_as(integer)
+        self.native.n_seq_id = self._ones.ctypes.data_as(integer)
+        self.native.seq_id = self._addresses.ctypes.data_as(ctypes.POINTER(integer))
+        self.native.logits = self.wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+
+    def fill(self, shares: Sequence[Share]) -> list[int]:
+        """Returns, a share, the row whose logits were asked for (its last)."""
+        row, last = 0, []
+        for share in shares:
+            slot, end = share.slot, row + share.count
+            self.token[row:end] = slot.tokens[slot.read : slot.read + share.count]
+            self.position[row:end] = np.arange(slot.read, slot.read + share.count)
+            self.sequence[row:end] = slot.sequence
+            self.wanted[row:end] = 0
+            self.wanted[end - 1] = share.completes
+            last.append(end - 1)
+            row = end
+        self.native.n_tokens = row
+        return last
+
+
+class Context:
+    """A llama_context, its memory of keys and values, and the slots that share it."""
+
+    def __init__(self, model: Model, *, limit: int, parallel: int, threads: int) -> None:
+        """``limit``: longest conversation. The memory holds two of that, so that a side request does not evict one."""
+        self.model = model
+        self.weights = model.digest
+        self.limit = limit
+        self.abort = False
+        params = native.llama_context_default_params()
+        params.n_ctx = limit * min(parallel, 2)
+        params.n_batch = params.n_ubatch = BATCH
+        params.n_seq_max = parallel
+        params.n_threads = params.n_threads_batch = threads
+        params.kv_unified = True  # any slot may use all of it, and prefixes can be shared between slots
+        params.swa_full = True  # a sliding window alone could not be cut back to an earlier position
+        params.no_perf = True
+        self.handle: Any = native.llama_init_from_model(model.handle, params)
+        if not self.handle:
+            raise EngineUnavailable(
+                f"no memory for a context of {params.n_ctx} tokens with {model.name!r}",
+                hint="set embedded.context lower in the configuration",
+            )
+        self._memory: Any = native.llama_get_memory(self.handle)
+        self._batch = _Batch(BATCH)
+        self._never = native.ggml_abort_callback()
+        self._aborting = native.ggml_abort_callback(lambda _: self.abort)  # kept: C holds only the address
+        self.slots = tuple(Slot(number) for number in range(parallel))
+
+    def warm_up(self) -> None:
+        """Read a few tokens and forget them: faults show at load, and the weights are in memory."""
+        slot = self.slots[0]
+        slot.tokens = [0] * 16
+        self.decode([Share(slot, 16)], abortable=False)
+        self.clear(slot)
+
+    def decode(self, shares: Sequence[Share], *, abortable: bool) -> tuple[int, list[int]]:
+        """Run one batch; returns llama_decode's code and the rows for `logits`. Slots' ``read`` is left to the caller.
+
+        The abort callback runs once a node of the graph, in Python: worth it only where a batch takes long.
+        """
+        rows = self._batch.fill(shares)
+        callback = self._aborting if abortable else self._never
+        native.llama_set_abort_callback(self.handle, callback, ctypes.c_void_p(0))
+        code = int(native.llama_decode(self.handle, self._batch.native))
+        return code, rows
+
+    def logits(self, row: int) -> npt.NDArray[np.float32]:
+        """A view of one row's logits, shape [vocabulary]; valid until the next decode."""
+        pointer = native.llama_get_logits_ith(self.handle, row)
+        return np.ctypeslib.as_array(pointer, (self.model.vocab.size,))
+
+    def cut(self, slot: Slot, count: int) -> None:
+        """Keep the first ``count`` tokens of a slot's memory; none where the model's memory cannot be cut."""
+        if not native.llama_memory_seq_rm(self._memory, slot.sequence, count, -1):
+            native.llama_memory_seq_rm(self._memory, slot.sequence, -1, -1)
+            count = 0
+        slot.read = count
+
+    def share(self, source: Slot, target: Slot, count: int) -> None:
+        """Let ``target``, which must be empty, have ``source``'s first ``count`` tokens: no copy, both own them."""
+        native.llama_memory_seq_cp(self._memory, source.sequence, target.sequence, 0, count)
+        target.read = count
+
+    def clear(self, slot: Slot) -> None:
+        """Forget a slot's conversation."""
+        native.llama_memory_seq_rm(self._memory, slot.sequence, -1, -1)
+        slot.forget()
+
+    def close(self) -> None:
+        native.llama_free(self.handle)

@@ -1,0 +1,126 @@
+"""The frames between the daemon and the worker: four bytes of length (little-endian), then JSON.
+
+Both ends are the same code of the same version, so the format may change at will. Dataclasses of `daemon.core.records`
+travel as JSON objects beside their class name; this module is the only one that knows which.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from daemon.core.errors import BadRequest, ContextOverflow, EngineError, EngineUnavailable
+from daemon.core.records import (
+    ChatRequest,
+    EngineEvent,
+    Finished,
+    Image,
+    Message,
+    Part,
+    Sampling,
+    Started,
+    Text,
+    TextDelta,
+    Thinking,
+    Tool,
+    ToolArguments,
+    ToolChoice,
+    ToolResult,
+    ToolStart,
+    ToolUse,
+)
+
+HEADER: Final = struct.Struct("<I")
+
+_PARTS: Final[dict[str, type[Part]]] = {kind.__name__: kind for kind in (Text, Thinking, Image, ToolUse, ToolResult)}
+_EVENTS: Final[dict[str, type[EngineEvent]]] = {
+    kind.__name__: kind for kind in (Started, TextDelta, ToolStart, ToolArguments, Finished)
+}
+_ERRORS: Final = {kind.kind: kind for kind in (EngineError, EngineUnavailable, BadRequest)}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """The first frame: what to load, and how. ``plain`` leaves out kernels that some processors fault on."""
+
+    path: str
+    name: str
+    sha256: str
+    context: int | None
+    parallel: int
+    threads: int | None
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The model is loaded. ``limit``: longest conversation in tokens; ``widest``: bytes of the longest token."""
+
+    limit: int
+    widest: int
+
+
+def pack(message: object) -> bytes:
+    body = msgspec.json.encode(message)
+    return HEADER.pack(len(body)) + body
+
+
+def unpack(body: bytes) -> dict[str, Any]:
+    message: dict[str, Any] = msgspec.json.decode(body)
+    return message
+
+
+_T = TypeVar("_T")
+
+
+def build(kind: type[_T], raw: object) -> _T:
+    """A dataclass from its JSON object."""
+    return msgspec.convert(raw, kind)
+
+
+def encode_request(request: ChatRequest) -> dict[str, Any]:
+    """The parts of a request that the worker reads; what only the dialect needs stays behind."""
+    return {
+        "model": request.model,
+        "messages": [[m.role, [[type(p).__name__, p] for p in m.parts]] for m in request.messages],
+        "tools": request.tools,
+        "tool_choice": request.tool_choice,
+        "parallel_tool_calls": request.parallel_tool_calls,
+        "sampling": request.sampling,
+        "response_schema": request.response_schema,
+    }
+
+
+def decode_request(raw: Mapping[str, Any]) -> ChatRequest:
+    return ChatRequest(
+        model=raw["model"],
+        messages=tuple(
+            Message(role, tuple(build(_PARTS[kind], value) for kind, value in parts)) for role, parts in raw["messages"]
+        ),
+        tools=build(tuple[Tool, ...], raw["tools"]),
+        tool_choice=build(ToolChoice, raw["tool_choice"]),
+        parallel_tool_calls=raw["parallel_tool_calls"],
+        sampling=build(Sampling, raw["sampling"]),
+        response_schema=raw["response_schema"],
+    )
+
+
+def encode_event(event: EngineEvent) -> list[object]:
+    return [type(event).__name__, event]
+
+
+def decode_event(kind: str, raw: object) -> EngineEvent:
+    return build(_EVENTS[kind], raw)
+
+
+def encode_error(error: EngineError) -> dict[str, Any]:
+    extra = [error.tokens, error.limit] if isinstance(error, ContextOverflow) else None
+    return {"kind": error.kind, "message": error.message, "hint": error.hint, "overflow": extra}
+
+
+def decode_error(raw: Mapping[str, Any]) -> EngineError:
+    if raw["overflow"]:
+        return ContextOverflow(*raw["overflow"])
+    return _ERRORS[raw["kind"]](raw["message"], hint=raw["hint"])

@@ -1,0 +1,90 @@
+import pytest
+
+from daemon.core.errors import BadRequest, ContextOverflow, EngineError, EngineUnavailable
+from daemon.core.records import (
+    ChatRequest,
+    EngineEvent,
+    Finished,
+    Image,
+    Message,
+    Sampling,
+    Started,
+    Text,
+    TextDelta,
+    Thinking,
+    TokenLogprob,
+    TokenSpan,
+    Tool,
+    ToolArguments,
+    ToolChoice,
+    ToolResult,
+    ToolStart,
+    ToolUse,
+    Usage,
+)
+from daemon.engines.llama.frames import (
+    HEADER,
+    decode_error,
+    decode_event,
+    decode_request,
+    encode_error,
+    encode_event,
+    encode_request,
+    pack,
+    unpack,
+)
+
+
+def over_the_pipe(message: object) -> dict[str, object]:
+    frame = pack(message)
+    (size,) = HEADER.unpack(frame[: HEADER.size])
+    assert size == len(frame) - HEADER.size
+    return unpack(frame[HEADER.size :])
+
+
+def test_a_request_comes_out_as_it_went_in() -> None:
+    request = ChatRequest(
+        model="m",
+        messages=(
+            Message("system", (Text("é🦀"),)),
+            Message("user", (Text("a"), Image("image/png", "sha256:00"))),
+            Message("assistant", (Thinking("hm"), Text(""), ToolUse("call_1", "write", '{"a": 1}'))),
+            Message("tool", (ToolResult("call_1", "done", is_error=True),)),
+        ),
+        tools=(Tool("write", "w", {"type": "object", "properties": {"a": {"enum": [1, None]}}}),),
+        tool_choice=ToolChoice("named", "write"),
+        parallel_tool_calls=False,
+        sampling=Sampling(max_tokens=3, temperature=0.5, seed=7, stop=("x", "y"), logprobs=True, top_logprobs=2),
+        response_schema={},
+    )
+    assert decode_request(over_the_pipe(encode_request(request))) == request
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Started(5, 2),
+        TextDelta("é", (TokenLogprob(1, "é", -0.5, ((1, "é", -0.5), (2, "e", -1.5))),)),
+        ToolStart(0, "call_1", "write"),
+        ToolArguments(0, "{}"),
+        Finished("stop_sequence", Usage(5, 2, 1), TokenSpan((1, 2), (3,), (-0.25,), "ab"), "x"),
+        Finished("length", Usage()),
+    ],
+)
+def test_an_event_comes_out_as_it_went_in(event: EngineEvent) -> None:
+    frame = over_the_pipe({"event": encode_event(event)})
+    name, value = frame["event"]  # type: ignore[misc]  # a JSON array of two
+    assert decode_event(name, value) == event
+
+
+@pytest.mark.parametrize(
+    "error",
+    [EngineError("a", hint="b"), EngineUnavailable("c"), BadRequest("d", hint="e"), ContextOverflow(9000, 8192)],
+)
+def test_an_error_keeps_its_class_message_and_hint(error: EngineError) -> None:
+    came = decode_error(over_the_pipe(encode_error(error)))
+    assert type(came) is type(error)
+    assert (came.message, came.hint) == (error.message, error.hint)
+    if isinstance(error, ContextOverflow):
+        assert isinstance(came, ContextOverflow)
+        assert (came.tokens, came.limit) == (9000, 8192)
