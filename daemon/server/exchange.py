@@ -34,15 +34,12 @@ class Call:
         self.broken = False
         self.weights: str | None = None
         self.span: TokenSpan | None = None
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._scope = scope
         self._redactor = redactor
         self._wall = time.time_ns()
         self._start = time.monotonic_ns()
         self._first: int | None = None
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._scope["headers"]}
 
     def upstream(self) -> RelayRequest:
         """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``."""
@@ -125,6 +122,11 @@ class Outgoing:
     def saw_the_end(self) -> bool:
         """Whether what passed was complete by its own dialect's word (always, unless it was an SSE stream)."""
         return self._relay is None or self._relay.complete
+
+    @property
+    def saw_an_error(self) -> bool:
+        """Whether a stream told of a failure inside its 200."""
+        return self._relay is not None and self._relay.failed
 
     def captured(self) -> bytes:
         """All of the response's body so far, sent or held."""

@@ -31,6 +31,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from daemon.wire.encoding import decoded
 from tests.fakes import shapes
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
@@ -93,7 +94,7 @@ class Received:
         return next((value for key, value in self.headers if key == name), None)
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        return json.loads(decoded(self.body, self.header("content-encoding") or ""))
 
 
 class Provider:
