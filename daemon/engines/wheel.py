@@ -36,8 +36,8 @@ INDEX: Final = "https://abetlen.github.io/llama-cpp-python/whl/cpu"
 #: What the package index serves for the version that pyproject.toml pins; anything else is refused.
 SDIST_SHA256: Final = {"0.3.36": "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"}
 
-#: Compiler options on x86-64. Some virtual machines announce AMX and cannot do it: the engine then dies of SIGILL in the
-#: first long prompt, long after any import succeeded. No laptop has it, so nobody loses.
+#: Compiler options on x86-64. Some virtual machines announce AMX and cannot do it: the engine then dies of SIGILL in
+#: the first long prompt, long after any import succeeded. No laptop has it, so nobody loses.
 _NO_AMX: Final = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 _PROBE: Final = "import llama_cpp; llama_cpp.llama_backend_init(); llama_cpp.llama_print_system_info()"
 _STEP: Final = re.compile(r"\[(\d+)/(\d+)\] ")  # ninja's own progress
@@ -155,8 +155,10 @@ class Installer:
         return self.cache / "build.log"
 
     def _run_build(self, folder: Path, pinned: Path) -> None:
+        # --no-cache-dir: pip would hand back what it once built with other options, or for another processor.
         command = [
-            self.python, "-m", "pip", "wheel", "--verbose", "--no-deps", "--require-hashes", "--no-binary", PACKAGE,
+            self.python, "-m", "pip", "wheel", "--no-cache-dir", "--verbose", "--no-deps", "--require-hashes",
+            "--no-binary", PACKAGE,
             "--no-input", "--wheel-dir", str(folder), "--requirement", str(pinned),
         ]  # fmt: skip
         tail: deque[str] = deque(maxlen=15)
