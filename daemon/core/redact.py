@@ -37,7 +37,7 @@ _SHAPES: Final = tuple(
     for prefix, kind, pattern in (
         (b"sk-ant-", "anthropic", rb"sk-ant-[A-Za-z0-9_-]{20,}"),
         (b"sk-", "openai", rb"sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
-        (b"AIza", "google", rb"AIza[A-Za-z0-9_-]{35}"),
+        (b"AIza", "google", rb"AIza[A-Za-z0-9_-]{35,}"),
         (b"GOCSPX-", "google", rb"GOCSPX-[A-Za-z0-9_-]{20,}"),
         (b"ghp_", "github", rb"ghp_[A-Za-z0-9]{30,}"),
         (b"gho_", "github", rb"gho_[A-Za-z0-9]{30,}"),
@@ -57,7 +57,7 @@ _SHAPES: Final = tuple(
         (b"rk_test_", "stripe", rb"rk_test_[A-Za-z0-9]{16,}"),
         (b"whsec_", "stripe", rb"whsec_[A-Za-z0-9+/]{24,}"),
         (b"SK", "twilio", rb"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-        (b"npm_", "npm", rb"npm_[A-Za-z0-9]{36}"),
+        (b"npm_", "npm", rb"npm_[A-Za-z0-9]{36,}"),
         (b"pypi-", "pypi", rb"pypi-[A-Za-z0-9_-]{50,}"),
         (b"gsk_", "groq", rb"gsk_[A-Za-z0-9]{40,}"),
         (b"xai-", "xai", rb"xai-[A-Za-z0-9]{40,}"),
@@ -130,12 +130,12 @@ def _all(data: bytes) -> Iterator[_Match]:
     if b"PRIVATE KEY" in data:
         yield from ((m.start(), m.end(), "private-key") for m in _at(data, b"-----BEGIN ", _PEM))
     for slashes in (b"://", rb":\/\/"):
-        yield from ((*m.span(1), "password") for m in _at(data, slashes, _URL_PASSWORD))
+        yield from ((*m.span(1), "credential") for m in _at(data, slashes, _URL_PASSWORD))
     lower = data.lower()
     for word, pattern in ((b"passw", _PASSWORD), (b"pwd", _PWD)):
         for match in _at(data, word, pattern, lower):
             if _is_password(match.group(1)):
-                yield *match.span(1), "password"
+                yield *match.span(1), "credential"
     for match in _at(data, b"secret", _SECRET, lower):
         if _is_random(match.group(1)):
             yield *match.span(1), "token"

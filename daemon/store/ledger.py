@@ -17,6 +17,7 @@ from daemon.store import sessions, spans, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
+from daemon.store.prefix import shared
 from daemon.store.recent import Recent, Remembered
 from daemon.store.requests import message_ids, request_hash
 
@@ -95,7 +96,8 @@ class Ledger:
         answer = (
             None if transcript.answer is None else keep_message(db, self._packer, exchange.dialect, transcript.answer)
         )
-        self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known))
+        size = len(frame.head) + len(frame.tail) + sum(map(len, raws))
+        self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known, size))
         self._bodies(db, incoming, seq, place.parent)
         stray = _stray(transcript.messages)
         db.executemany(
@@ -103,7 +105,6 @@ class Ledger:
             [(h, seq, a) for h, a in tree.points(chain, None if answer is None else answer.key, stray=stray)],
         )
         sessions.count(db, incoming, place, (session, seq))
-        size = sum(map(len, raws)) + len(frame.head) + len(frame.tail)
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
             Remembered(seq, raws, kept, chain, frame, frame_id, frame_hash, size),
@@ -115,7 +116,7 @@ class Ledger:
         self, db: sqlite3.Connection, prepared: Prepared, raws: tuple[bytes, ...], known: Remembered | None
     ) -> tuple[tuple[Kept, ...], tuple[bytes, ...]]:
         exchange, transcript = prepared.exchange, prepared.transcript
-        common = 0 if known is None else known.common(raws)
+        common = 0 if known is None else shared(known.raws, raws)
         kept = [] if known is None else list(known.kept[:common])
         chain = (
             [tree.start(exchange.scenario, exchange.dialect, transcript.root)]
@@ -162,8 +163,7 @@ class Ledger:
         ids = [item.id for item in parts.kept]
         base, kept, depth = self._base(db, ids, place, parts.known)
         seen = kept if place.edge is sessions.Edge.REWRITE else place.seen
-        size = len(transcript.head) + len(transcript.tail) + sum(len(m.raw) for m in transcript.messages)
-        size += len(transcript.separator) * max(0, len(ids) - 1)
+        size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
         tags, _ = self._redact(json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True).encode())
         db.execute(
             f"INSERT INTO request VALUES ({','.join('?' * 18)})",
@@ -187,9 +187,7 @@ class Ledger:
             return None, 0, 0
         at_hand = known if known is not None and known.seq == base else None
         theirs = message_ids(db, base) if at_hand is None else [item.id for item in at_hand.kept]
-        kept = next(
-            (n for n, (a, b) in enumerate(zip(ids, theirs, strict=False)) if a != b), min(len(ids), len(theirs))
-        )
+        kept = shared(ids, theirs)
         return (base, kept, depth) if kept else (None, 0, 0)
 
     def _bodies(self, db: sqlite3.Connection, new: sessions.Incoming, seq: int, parent: int | None) -> None:
@@ -220,6 +218,8 @@ class _Parts:
     kept: tuple[Kept, ...]
     answer: Kept | None
     known: Remembered | None
+    #: Bytes of the request without its separators.
+    size: int
 
 
 def _stray(messages: tuple[StoredMessage, ...]) -> bool:

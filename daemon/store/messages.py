@@ -6,12 +6,13 @@ of the session's last record. What is compressed against something is never itse
 lookups deep.
 """
 
+import json
 import sqlite3
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 from daemon.core.records import Dialect, StoredMessage
 from daemon.store.connection import Reader
@@ -62,13 +63,28 @@ def keep_message(db: sqlite3.Connection, packer: Packer, dialect: Dialect, messa
     row = db.execute("SELECT id, key FROM message WHERE hash = ? AND dialect = ?", (hash, dialect)).fetchone()
     if row is not None:
         return Kept(row[0], hash, row[1])
-    whole = message.raw + message.text.encode("utf-8", "surrogatepass")
+    text_at, text_bytes = _place_of_text(message)
+    whole = message.raw if text_at is not None else message.raw + message.text.encode("utf-8", "surrogatepass")
     base, like = _base(db, packer, message) if len(whole) >= _WORTH_BASE else (None, None)
     cursor = db.execute(
-        "INSERT INTO message (hash, dialect, key, role, base, raw_bytes, body) VALUES (?,?,?,?,?,?,?)",
-        (hash, dialect, message.key, message.role, base, len(message.raw), packer.pack(whole, like)),
-    )
+        "INSERT INTO message (hash, dialect, key, role, base, raw_bytes, text_at, text_bytes, body)"
+        " VALUES (?,?,?,?,?,?,?,?,?)",
+        (
+            hash, dialect, message.key, message.role, base, len(message.raw), text_at, text_bytes,
+            packer.pack(whole, like),
+        ),
+    )  # fmt: skip
     return Kept(cursor.lastrowid or 0, hash, message.key)
+
+
+def _place_of_text(message: StoredMessage) -> tuple[int | None, int]:
+    """Where the text stands in the raw bytes, as a JSON string would hold it: (offset or None, bytes)."""
+    for ascii in (False, True):
+        literal = json.dumps(message.text, ensure_ascii=ascii)[1:-1].encode("utf-8", "surrogatepass")
+        at = message.raw.find(literal)
+        if at >= 0:
+            return at, len(literal)
+    return None, 0
 
 
 def _base(db: sqlite3.Connection, packer: Packer, message: StoredMessage) -> tuple[int | None, bytes | None]:
@@ -111,32 +127,59 @@ def frame(reader: Reader, id: int) -> Frame:
 
 def messages(reader: Reader, ids: Sequence[int]) -> list[StoredMessage]:
     """The messages of these ids, in their order (an id may come twice)."""
-    rows = _rows(reader, set(ids))
-    bases = _rows(reader, {row[1] for row in rows.values() if row[1] is not None} - rows.keys())
-    whole: dict[int, bytes] = {}
-
-    def unpacked(id: int) -> bytes:
-        if id not in whole:
-            _, base, _, body, _, _ = rows.get(id) or bases[id]
-            whole[id] = reader.packer.unpack(body, None if base is None else unpacked(base))
-        return whole[id]
-
-    found = {}
-    for id, (_, _, raw_bytes, _, key, role) in rows.items():
-        data = unpacked(id)
-        found[id] = StoredMessage(data[:raw_bytes], key, role, data[raw_bytes:].decode("utf-8", "surrogatepass"))
+    rows = _rows(reader, ids)
+    found = {
+        id: StoredMessage(_raw(row, data), row.key, row.role, _text(row, data)) for id, (row, data) in rows.items()
+    }
     return [found[id] for id in ids]
 
 
-_Row = tuple[int, int | None, int, bytes, bytes, str]
+def raws(reader: Reader, ids: Sequence[int]) -> list[bytes]:
+    """The same, only the raw bytes."""
+    found = {id: _raw(row, data) for id, (row, data) in _rows(reader, ids).items()}
+    return [found[id] for id in ids]
 
 
-def _rows(reader: Reader, ids: set[int]) -> dict[int, _Row]:
-    wanted = sorted(ids)
+class _Row(NamedTuple):
+    id: int
+    base: int | None
+    raw_bytes: int
+    text_at: int | None
+    text_bytes: int
+    key: bytes
+    role: str
+    body: bytes
+
+
+def _raw(row: _Row, data: bytes) -> bytes:
+    return data if row.text_at is not None else data[: row.raw_bytes]
+
+
+def _text(row: _Row, data: bytes) -> str:
+    if row.text_at is None:
+        return data[row.raw_bytes :].decode("utf-8", "surrogatepass")
+    literal = data[row.text_at : row.text_at + row.text_bytes].decode("utf-8", "surrogatepass")
+    text: str = json.loads(f'"{literal}"', strict=False)
+    return text
+
+
+def _rows(reader: Reader, ids: Sequence[int]) -> dict[int, tuple[_Row, bytes]]:
+    """Each row with its body unpacked."""
+    rows = _select(reader, ids)
+    bases = {row.base for row in rows.values() if row.base is not None}
+    unpacked = {row.id: reader.packer.unpack(row.body) for row in _select(reader, bases).values()}
+    return {
+        row.id: (row, reader.packer.unpack(row.body, None if row.base is None else unpacked[row.base]))
+        for row in rows.values()
+    }
+
+
+def _select(reader: Reader, ids: Iterable[int]) -> dict[int, _Row]:
+    wanted = sorted(set(ids))
     rows: dict[int, _Row] = {}
     for start in range(0, len(wanted), _CHUNK):
         part = wanted[start : start + _CHUNK]
         marks = ",".join("?" * len(part))
-        sql = f"SELECT id, base, raw_bytes, body, key, role FROM message WHERE id IN ({marks})"
-        rows.update((row[0], row) for row in reader.db.execute(sql, part))
+        sql = f"SELECT {','.join(_Row._fields)} FROM message WHERE id IN ({marks})"
+        rows.update((row[0], _Row(*row)) for row in reader.db.execute(sql, part))
     return rows

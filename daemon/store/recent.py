@@ -29,13 +29,6 @@ class Remembered:
     frame_hash: bytes
     size: int
 
-    def common(self, raws: tuple[bytes, ...]) -> int:
-        """How many leading messages are the same bytes."""
-        for count, (one, other) in enumerate(zip(self.raws, raws, strict=False)):
-            if one != other:
-                return count
-        return min(len(self.raws), len(raws))
-
 
 class Recent:
     """Least recently used out first. Conversations are told apart by how they begin."""

@@ -37,7 +37,7 @@ def request(reader: Reader, receipt: str) -> bytes:
     """The request's (redacted) body, byte for byte."""
     seq, frame_id, _, _ = _row(reader, receipt)
     frame = content.frame(reader, frame_id)
-    raws = [message.raw for message in content.messages(reader, message_ids(reader.db, seq))]
+    raws = content.raws(reader, message_ids(reader.db, seq))
     return frame.head + frame.separator.join(raws) + frame.tail
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from daemon.core.records import TokenSpan
 from daemon.store.connection import Reader
 from daemon.store.packing import Packer
+from daemon.store.prefix import shared
 
 _ENTRIES: Final = 32
 _LINKS = """WITH RECURSIVE link (seq, base, kept, prompt, completion, depth) AS (
@@ -51,7 +52,7 @@ def keep(
     seq, parent = place
     prompt, completion = array("I", span.prompt_ids), array("I", span.completion_ids)
     before = None if parent is None else remembered.get(db, packer, parent)
-    kept = 0 if before is None else _common(before, prompt)
+    kept = 0 if before is None else shared(before, prompt)
     db.execute(
         "INSERT INTO span VALUES (?,?,?,?,?,?,?)",
         (
@@ -101,15 +102,3 @@ def _array(code: str, data: bytes) -> "array[int]":
     values: array[int] = array(code)
     values.frombytes(data)
     return values
-
-
-def _common(one: "array[int]", other: "array[int]") -> int:
-    """Length of the common prefix, by halving: slices compare in C."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

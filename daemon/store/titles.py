@@ -7,13 +7,15 @@ TITLE: Final = 80
 PREVIEW: Final = 160
 _OPEN: Final = "<system-reminder>"
 _CLOSE: Final = "</system-reminder>"
-#: Enough of a text to fill a line, whatever white space it has.
+#: How much of a text is looked at to fill a line: this many times its length, white space folded or not.
 _LOOK: Final = 16
+_LOOK_FOLDED: Final = 2
 
 
 def one_line(text: str, limit: int = PREVIEW) -> str:
     """The first ``limit`` characters without line breaks, control or direction-changing characters, ``…`` where cut."""
-    words = " ".join(_visible(text[: limit * _LOOK]).split())
+    folded = " ".join(text[: limit * _LOOK].split())
+    words = " ".join(_visible(folded[: limit * _LOOK_FOLDED]).split())
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 
 

@@ -1,8 +1,9 @@
-"""Exchanges as a proxy would hand them to the store, made without a dialect: bodies are small JSON, split as wire does it."""
+"""Exchanges as a proxy would hand them to the store, made without a dialect: small JSON bodies, split as wire does."""
 
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -74,9 +75,14 @@ def exchange(made: Transcript, **changes: Any) -> Exchange:
     return dataclasses.replace(plain, **changes)
 
 
+def submit(store: Store, made: Transcript, **changes: Any) -> "Future[Appended]":
+    """Store an exchange without waiting."""
+    return store.append(exchange(made, **changes), lambda: made)
+
+
 def record(store: Store, made: Transcript, **changes: Any) -> Appended:
     """Store an exchange and wait until it is on disk."""
-    return store.append(exchange(made, **changes), lambda: made).result(timeout=20)
+    return submit(store, made, **changes).result(timeout=20)
 
 
 @dataclass

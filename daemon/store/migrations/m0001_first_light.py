@@ -16,11 +16,12 @@ STATEMENTS: Final = (
         id INTEGER PRIMARY KEY CHECK (id = 1),
         records INTEGER NOT NULL, sessions INTEGER NOT NULL, reports INTEGER NOT NULL, indexed INTEGER NOT NULL)""",
     "INSERT INTO tally VALUES (1, 0, 0, 0, 0)",
-    # `body` is zstd(raw ‖ text); where `base` is set, with that message's raw ‖ text as the dictionary (never two
-    # deep).
+    # `body` is zstd(raw), with the text behind it where `text_at` (where its JSON form stands in raw) is null. Where
+    # `base` is set, the dictionary is that message's body, unpacked (never two deep).
     """CREATE TABLE message (
         id INTEGER PRIMARY KEY, hash BLOB NOT NULL, dialect TEXT NOT NULL, key BLOB NOT NULL, role TEXT NOT NULL,
-        base INTEGER REFERENCES message, raw_bytes INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (hash, dialect))""",
+        base INTEGER REFERENCES message, raw_bytes INTEGER NOT NULL, text_at INTEGER, text_bytes INTEGER NOT NULL,
+        body BLOB NOT NULL, UNIQUE (hash, dialect))""",
     "CREATE INDEX message_key ON message (key) WHERE base IS NULL",
     # What stands around the messages of a request. `body` is zstd(head ‖ separator ‖ tail), `base` as above.
     """CREATE TABLE frame (

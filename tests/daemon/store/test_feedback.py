@@ -44,10 +44,8 @@ def test_the_same_report_again_changes_nothing(store: Store, receipts: list[str]
 
 
 @pytest.mark.parametrize("other", [{"score": 0.0}, {"feedback": "x"}, {"metadata": {"a": 1}}, {"references": ()}])
-def test_the_same_id_with_other_content_is_a_conflict(
-    store: Store, receipts: list[str], other: dict[str, object]
-) -> None:
-    said = {"score": 1.0, "references": (receipts[0],)}
+def test_the_same_id_with_other_content_is_a_conflict(store: Store, receipts: list[str], other: dict[str, Any]) -> None:
+    said: dict[str, Any] = {"score": 1.0, "references": (receipts[0],)}
     send(store, **said)
     with pytest.raises(Conflict, match="rep_1"):
         send(store, **{**said, **other})

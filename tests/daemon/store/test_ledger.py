@@ -8,7 +8,7 @@ import pytest
 from daemon.core.errors import StoreError
 from daemon.core.records import TokenSpan, Transcript
 from daemon.store.db import Store
-from tests.fakes.exchanges import exchange, message, record, transcript, user
+from tests.fakes.exchanges import exchange, message, record, submit, transcript, user
 
 KEY = "sk-proj-" + "a1B2c3D4" * 6
 
@@ -41,10 +41,7 @@ def test_a_transcript_that_cannot_be_written_is_kept_whole(store: Store) -> None
     """A token id that is none: the record stays, its span does not; neighbours in the batch are not touched."""
     span = TokenSpan((-1,), (), (), "sha")
     made = [transcript([user(f"q{n}")]) for n in range(3)]
-    futures = [
-        store.append(exchange(one, span=span if n == 1 else None), lambda one=one: one)  # type: ignore[misc]
-        for n, one in enumerate(made)
-    ]
+    futures = [submit(store, one, span=span if n == 1 else None) for n, one in enumerate(made)]
     receipts = [future.result(20).receipt for future in futures]
     assert [len(store.messages(receipt)) for receipt in receipts] == [1, 0, 1]
     assert b'"q1"' in store.request(receipts[1])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from daemon.core.errors import NotFound
 from daemon.core.records import StoredMessage
 from daemon.store.db import Store
-from tests.fakes.exchanges import Conversation, assistant, body, exchange, message, record, system, transcript, user
+from tests.fakes.exchanges import Conversation, assistant, body, message, record, submit, system, transcript, user
 
 
 def test_a_request_comes_back_byte_for_byte(store: Store) -> None:
@@ -128,7 +128,7 @@ def test_whatever_an_agent_sends_comes_back(store: Store, turns: list[list[str]]
     for texts in turns:
         said = [*said[: max(0, len(said) - cut)], *(user(text) for text in texts)]
         made = transcript(said, texts[0])
-        stored.append((store.append(exchange(made), lambda made=made: made), body(made)))
+        stored.append((submit(store, made), body(made)))
     for future, sent in stored:
         assert store.request(future.result(20).receipt) == sent
     assert store.verify() == []
