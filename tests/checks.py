@@ -1,11 +1,10 @@
-"""Runs every check: format, lint, types, layers, tests. ``tests/check`` starts it with any Python; it needs nothing else.
+"""Runs every check: format, lint, types, layers, tests. ``tests/check`` starts it with any Python; it needs no more.
 
 The environment is made once for each set of locked requirements and kept in the user's cache, so that a second clone
 starts at once. The engine's wheel and the default model are kept there too. Ends with a table of where the time went.
 """
 
 import argparse
-import contextlib
 import fcntl
 import hashlib
 import os
@@ -14,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +38,7 @@ def main() -> int:
     options, pytest_arguments = _arguments()
     if options.lock:
         return _write_locks()
+    started = time.monotonic()
     try:
         python = str(_environment())
     except subprocess.CalledProcessError as error:
@@ -50,7 +49,7 @@ def main() -> int:
         Step("engine", (python, "-m", "daemon.engines.wheel")),
         Step("model", (python, "-m", "tests.default_model")),
     ]
-    results = _run(setup, stop=True)
+    results = [Result("setup", time.monotonic() - started, True), *_run(setup, stop=True)]
     if all(result.passed for result in results):
         results += _run(_checks(python, pytest_arguments, fix=options.fix, slow=options.slow), stop=False)
     return _conclude(results)
@@ -92,21 +91,13 @@ def _environment() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / "complete").exists() and python.exists():
             return python
-        with _told("making an environment for the checks"):
-            shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-            subprocess.run([*install, "--require-hashes", "--requirement", str(LOCK)], check=True)
-            (folder / "complete").touch()
+        print(f"== setup: an environment with {LOCK.relative_to(ROOT)}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*install, "--require-hashes", "--requirement", str(LOCK)], check=True)
+        (folder / "complete").touch()
     return python
-
-
-@contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-    started = time.monotonic()
-    print(f"== {what}", flush=True)
-    yield
-    print(f"   {time.monotonic() - started:.0f} s", flush=True)
 
 
 def _run(steps: list[Step], *, stop: bool) -> list[Result]:

@@ -36,8 +36,8 @@ INDEX: Final = "https://abetlen.github.io/llama-cpp-python/whl/cpu"
 #: What the package index serves for the version that pyproject.toml pins; anything else is refused.
 SDIST_SHA256: Final = {"0.3.36": "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"}
 
-#: Compiler options on x86-64. Some virtual machines announce AMX and cannot do it: the engine then dies of SIGILL in
-#: the first long prompt, long after any import succeeded. No laptop has it, so nobody loses.
+#: Compiler options where a processor announces AMX. Some virtual machines do and cannot: the engine then dies of SIGILL
+#: in the first long prompt, long after any import succeeded. No laptop has it, so nobody loses.
 _NO_AMX: Final = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 _PROBE: Final = "import llama_cpp; llama_cpp.llama_backend_init(); llama_cpp.llama_print_system_info()"
 _STEP: Final = re.compile(r"\[(\d+)/(\d+)\] ")  # ninja's own progress
@@ -208,7 +208,7 @@ class Installer:
 def _cmake_arguments() -> str:
     """What the build is told: our options, then the person's own ``CMAKE_ARGS`` over them."""
     own = os.environ.get("CMAKE_ARGS", "")
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if "amx_tile" not in cpu_flags().split():  # and an older compiler, which does not know the options, need not
         return own
     return f"'-DCMAKE_C_FLAGS={_NO_AMX}' '-DCMAKE_CXX_FLAGS={_NO_AMX}' {own}".strip()
 

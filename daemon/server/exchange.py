@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from starlette.types import Scope, Send
 
 from daemon.core.ids import new_id
-from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript
+from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
 from daemon.engines.base import Headers, RelayRequest
 from daemon.server.identity import Identity
@@ -34,6 +35,7 @@ class Call:
         self.broken = False
         self.weights: str | None = None
         self.span: TokenSpan | None = None
+        self.usage: Usage | None = None
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._scope = scope
         self._redactor = redactor
@@ -91,7 +93,7 @@ class Call:
         """The parsing of it, to be done off the event loop."""
 
         def parse() -> Transcript:
-            return self.codec.transcript(
+            made = self.codec.transcript(
                 self.request,
                 response,
                 stream=self.stream,
@@ -99,6 +101,8 @@ class Call:
                 request_encoding=self.headers.get("content-encoding", ""),
                 response_encoding=self.encoding,
             )
+            # An engine of ours counted exactly, and a stream says nothing of it unless asked.
+            return made if self.usage is None else replace(made, usage=self.usage)
 
         return parse
 

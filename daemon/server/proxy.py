@@ -169,7 +169,7 @@ async def _rendered(
         yield data
     async for event in rest:
         if isinstance(event, Finished):
-            call.span = event.span
+            call.span, call.usage = event.span, event.usage
             call.weights = event.span.weights if event.span else call.weights
         data = renderer.event(event)
         if request.stream and data:

@@ -22,10 +22,11 @@ Turn = dict[str, Any]
 
 _PROBE: Final = "probe-7f3a"
 _PROBE_TOOL: Final = Tool(_PROBE, "", {"type": "object", "properties": {}})
+_CALLED: Final = "called-7f3a"
 _PROBE_CALL: Final = {
     "role": "assistant",
     "content": "",
-    "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": _PROBE, "arguments": {}}}],
+    "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": _CALLED, "arguments": {}}}],
 }
 
 
@@ -58,14 +59,14 @@ class ChatTemplate:
 
     def _probe(self) -> None:
         user, answer, system = _turn("user", "a"), _turn("assistant", "b"), _turn("system", _PROBE)
-        result = {"role": "tool", "name": _PROBE, "tool_call_id": "call_1", "content": _PROBE + "-result"}
+        result = {"role": "tool", "name": _PROBE, "tool_call_id": "call_1", "content": "result-7f3a"}
         self._knows_system = self._shows(_PROBE, [system, user])
         self._knows_late_system = self._shows(_PROBE, [user, answer, system, user])
         self._knows_repeats = self._shows(_PROBE, [user, _turn("user", _PROBE)])
         self._knows_tools = (
             self._shows(_PROBE, [user], [_PROBE_TOOL])
-            and self._shows(_PROBE, [user, _PROBE_CALL])
-            and self._shows(_PROBE + "-result", [user, _PROBE_CALL, result])
+            and self._shows(_CALLED, [user, _PROBE_CALL], [_PROBE_TOOL])
+            and self._shows("result-7f3a", [user, _PROBE_CALL, result], [_PROBE_TOOL])
         )
 
     def _shows(self, marker: str, turns: list[Turn], tools: Sequence[Tool] = ()) -> bool:

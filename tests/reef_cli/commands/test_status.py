@@ -5,11 +5,12 @@ import signal
 
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
+from daemon.core.version import __version__
 from reef_cli import lifecycle
 from tests.fakes.daemon import start, until
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
-from tests.reef_cli.raw_server import answering
+from tests.reef_cli.raw_server import answering, ok
 
 
 def test_it_says_what_runs_where(served: Served, cli: Reef) -> None:
@@ -71,6 +72,13 @@ def test_a_killed_daemon_is_told_with_its_pid_and_last_sign_of_life(reef: Reef, 
 def test_a_stopped_daemon_is_not_called_killed(reef: Reef, reef_home: Home) -> None:
     start(reef_home).stop()
     assert reef("status", "--json").json()["reason"] == "it was stopped"
+
+
+def test_a_daemon_of_another_protocol_is_told_from_what_never_changes(reef: Reef, reef_home: Home) -> None:
+    with answering(reef_home.socket, ok(b'{"version": "9.0", "protocol": 99, "pid": 7}')):
+        result = reef("status")
+    assert result.code == 0
+    assert result.out == f"reef 9.0 runs, pid 7; this command is {__version__}\n\nnext: reef restart\n"
 
 
 def test_a_daemon_that_answers_nonsense_is_an_error_not_down(reef: Reef, reef_home: Home) -> None:
