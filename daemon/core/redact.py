@@ -209,7 +209,7 @@ def _is_glued(data: bytes, begin: int) -> bool:
 
 
 def _start(data: bytes, begin: int) -> int:
-    r"""Where a value begins in a run: behind an escape (\n, \u003d, in JSON inside JSON too) that looks like part of it."""
+    r"""Where a value begins in a run: behind an escape (\n, \u003d, also doubled) that looks like part of it."""
     if begin and data[begin - 1] == 0x5C and data[begin] in b"bfnrtu":
         return begin + (5 if data[begin] == 0x75 else 1)
     return begin
