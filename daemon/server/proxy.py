@@ -128,7 +128,10 @@ class DataPlane:
             call.weights = engine.weights()
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
             await outgoing.begin(200, list(_SSE if request.stream else _JSON))
-            async for chunk in _rendered(call, request, renderer, first, events):
+            head = renderer.event(first)
+            if request.stream and head:
+                await outgoing.feed(head)
+            async for chunk in _rendered(call, renderer, events, stream=request.stream):
                 await outgoing.feed(chunk)
         finally:
             await events.aclose()
@@ -161,20 +164,17 @@ async def _plain(call: Call) -> bytes:
 
 
 async def _rendered(
-    call: Call, request: ChatRequest, renderer: Renderer, first: EngineEvent, rest: AsyncIterator[EngineEvent]
+    call: Call, renderer: Renderer, events: AsyncIterator[EngineEvent], *, stream: bool
 ) -> AsyncIterator[bytes]:
     """The answer's bytes: events as they come for a stream, one body at the end otherwise."""
-    data = renderer.event(first)
-    if request.stream and data:
-        yield data
-    async for event in rest:
+    async for event in events:
         if isinstance(event, Finished):
             call.span, call.usage = event.span, event.usage
             call.weights = event.span.weights if event.span else call.weights
         data = renderer.event(event)
-        if request.stream and data:
+        if stream and data:
             yield data
-    yield renderer.finish() if request.stream else renderer.body()
+    yield renderer.finish() if stream else renderer.body()
 
 
 async def _until_gone(work: Coroutine[object, object, None], receive: Receive) -> None:

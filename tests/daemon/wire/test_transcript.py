@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from daemon.core.records import Dialect, Transcript
 from daemon.wire.base import Redact, dialect
 
+COVERS = ("daemon/wire/chat.py", "daemon/wire/messages.py")
 CHAT, MESSAGES = Dialect.CHAT, Dialect.MESSAGES
 SECRET = "sk-canary0123456789"
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{}, {}]}).encode()

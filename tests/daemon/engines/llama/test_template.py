@@ -173,7 +173,14 @@ def test_a_variant_for_tools_is_used_only_with_tools() -> None:
 
 
 def test_a_growing_conversation_only_grows_at_the_end() -> None:
-    conversation = [say("system", "S"), say("user", "Weather?"), CALL, RESULT, say("assistant", "Rain."), say("user", "Ok")]
+    conversation = [
+        say("system", "S"),
+        say("user", "Weather?"),
+        CALL,
+        RESULT,
+        say("assistant", "Rain."),
+        say("user", "Ok"),
+    ]
     for source in (SMOL, TOOLED, STRICT):
         template = ChatTemplate(source)
         before = template.render(conversation[:2], [WEATHER])
