@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import daemon
-from daemon.core.errors import EngineError
+from daemon.core.errors import BadRequest, EngineError
 from daemon.core.records import ChatRequest, EngineEvent, Finished
 from daemon.engines.llama.frames import (
     HEADER,
@@ -95,7 +95,7 @@ class WorkerProcess:
         finally:
             os.close(log)
         self._reader = asyncio.create_task(self._read(self._process))
-        self._write(self.spec)
+        self._send(pack(self.spec))
         try:
             await self._loaded.wait()
         except asyncio.CancelledError:
@@ -123,7 +123,7 @@ class WorkerProcess:
         finally:
             self._close(number)
             if not done:
-                self._write({"do": "cancel", "number": number})
+                self._send(pack({"do": "cancel", "number": number}))
 
     async def count(self, request: ChatRequest) -> int:
         number, replies = self._open("count", request)
@@ -157,10 +157,14 @@ class WorkerProcess:
         if self.code is not None:
             raise WorkerDied(self.code)
         number = next(self._numbers)
+        try:
+            frame = pack({"do": do, "number": number, "request": encode_request(request)})
+        except UnicodeEncodeError:
+            raise BadRequest("the request holds half a surrogate pair, which is no character") from None
         self._replies[number] = asyncio.Queue()
         self.running += 1
         self._quiet.clear()
-        self._write({"do": do, "number": number, "request": encode_request(request)})
+        self._send(frame)
         return number, self._replies[number]
 
     def _close(self, number: int) -> None:
@@ -177,11 +181,11 @@ class WorkerProcess:
             raise decode_error(reply[1])
         return reply
 
-    def _write(self, message: object) -> None:
+    def _send(self, frame: bytes) -> None:
         """Never waits: the worker reads its pipe all the time, and a dead one is noticed by `_read`."""
         stdin = self._process.stdin if self._process is not None else None
         if stdin is not None and not stdin.is_closing():
-            stdin.write(pack(message))
+            stdin.write(frame)
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         """Deliver frames until the pipe ends, then reap the process and fail what is open."""
