@@ -198,7 +198,6 @@ async def test_a_huge_body_is_refused_without_being_read(engine: LlamaCpp) -> No
         await collect(engine, ask("x" * 20_000_000))
 
 
-
 async def test_counting_agrees_with_reading(engine: LlamaCpp) -> None:
     request = ask("How long is this prompt, I wonder?", tokens=1)
     assert await engine.count(request) == (await collect(engine, request)).started.prompt_tokens
@@ -284,7 +283,13 @@ async def test_free_choice_reads_a_call_that_the_model_writes(engine: LlamaCpp) 
     written = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>'
     answer = await collect(
         engine,
-        ask("Hi", "Hello", f"Repeat exactly:\n{written}", say("assistant", '<tool_call>\n{"name": "clock",'), tools=(CLOCK,)),
+        ask(
+            "Hi",
+            "Hello",
+            f"Repeat exactly:\n{written}",
+            say("assistant", '<tool_call>\n{"name": "clock",'),
+            tools=(CLOCK,),
+        ),
     )
     assert isinstance(answer, Answer)
     assert answer.finished.usage.completion > 0

@@ -111,7 +111,9 @@ async def test_who_leaves_while_it_loads_does_not_stop_the_load(model_path: Path
         assert engine.status().waiting == 0
 
 
-async def test_a_killed_worker_fails_what_it_answered_and_the_next_request_works(model_path: Path, tmp_path: Path) -> None:
+async def test_a_killed_worker_fails_what_it_answered_and_the_next_request_works(
+    model_path: Path, tmp_path: Path
+) -> None:
     async with engine_of(model_path, tmp_path / "log") as engine:
         generator = engine.generate(ask("Tell me a long story.", tokens=400))
         async for event in generator:
