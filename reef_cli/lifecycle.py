@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 #: How a daemon is run; ``--foreground`` and ``--config PATH`` may follow.
 DAEMON: Final = (sys.executable, "-m", "daemon.server")
 START_SECONDS: Final = 60.0
+#: A daemon that listens answers a liveness probe in a millisecond; this long means that it hangs.
+PROBE_SECONDS = 5.0
 DRAIN_SECONDS: Final = 30.0
 _TAIL_LINES: Final = 15
 
@@ -37,8 +38,7 @@ class Health(NamedTuple):
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Down:
+class Down(NamedTuple):
     """Why nothing answers. ``since_ns``: the last sign of life, wall clock; None where there never was one."""
 
     reason: str
@@ -46,12 +46,12 @@ class Down:
     pid: int | None
 
 
-def probe(home: Home, *, timeout: float = 5.0) -> Health | None:
+def probe(home: Home) -> Health | None:
     """Who answers on the socket; None when nobody listens. Raises Unreachable when it listens but stays silent."""
     if not home.socket.exists():
         return None
     try:
-        told = Client(home.socket, timeout=timeout).get("/healthz")
+        told = Client(home.socket, timeout=PROBE_SECONDS).get("/healthz")
     except Unreachable as error:
         if isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError):
             return None
@@ -111,9 +111,9 @@ def down(home: Home) -> Down:
     pid = state.pid if state else None
     if lives(home):
         return Down("it is starting, or no longer answers", since, pid)
-    if home.socket.exists():  # a daemon that ends in order takes it away
+    if state is not None:  # a daemon that ends in order takes its state file away
         return Down(f"it was killed (pid {pid})", since, pid)
-    return Down("it was stopped" if state else "never started", since, pid)
+    return Down("it was stopped" if since else "never started", since, None)
 
 
 def _ours(health: Health | None) -> bool:

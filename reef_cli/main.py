@@ -25,14 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        code = _dispatch(words)
-        sys.stdout.flush()
-        return code
+        return _dispatch(words)
     except ReefError as error:
         return diagnostics.failure(error, as_json=as_json)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except output.ReaderLeft:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush has somewhere to go
         return _BROKEN_PIPE
     except Exception as error:

@@ -14,6 +14,10 @@ from typing import Any
 _JOINERS = "\u200c\u200d"
 
 
+class ReaderLeft(Exception):
+    """Who read stdout is gone (``reef logs | head``). Not an OSError: Typer would make exit code 1 of that."""
+
+
 def visible(text: str, keep: str = "\n\t") -> str:
     """``text`` with everything a terminal could act on spelled out (``\\x1b``, ``\\u202e``), ``keep`` excepted."""
     if text.isprintable():
@@ -53,10 +57,13 @@ def line(text: str = "") -> None:
 
 
 def raw(text: str) -> None:
-    """Text as it is, shown at once: an answer that streams."""
+    """Text as it is, shown at once: an answer that streams. Raises ReaderLeft."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding, "replace"))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding, "replace"))
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderLeft from error
 
 
 def json(value: object) -> None:

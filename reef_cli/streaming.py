@@ -11,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from daemon.core.errors import EngineError, Unreachable
+from daemon.core.ids import new_id
 
 Dialect = Literal["chat", "messages"]
 
@@ -71,6 +72,7 @@ class Speaker:
             "User-Agent": "reef-demo/1",
             "anthropic-version": "2023-06-01",
             "x-reef-scenario": self.scenario,
+            "x-reef-session-id": new_id("req"),  # the same words asked again are a conversation of their own
         }
 
 

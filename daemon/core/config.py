@@ -172,7 +172,7 @@ def _scalar(kind: Any, value: object, where: str) -> object:
     if kind is Any:
         return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         if kind in (int, float) and value < 0:
             raise ConfigError(f"{where}: {value!r} is negative")

@@ -5,14 +5,13 @@ The state file is a hint. Only the lock says that a daemon lives; only an answer
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from daemon.core.paths import Home, write_private
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonState:
+class DaemonState(NamedTuple):  # see Home: on the path of `reef status`
     """What a running daemon says of itself. ``url`` is the base for agents, without ``/v1``."""
 
     pid: int
@@ -28,7 +27,7 @@ class DaemonState:
 
 
 def write_state(home: Home, state: DaemonState) -> None:
-    write_private(home.state, json.dumps(asdict(state)).encode())
+    write_private(home.state, json.dumps(state._asdict()).encode())
 
 
 def read_state(home: Home) -> DaemonState | None:

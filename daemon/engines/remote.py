@@ -69,15 +69,16 @@ class Remote:
         headers = self._headers(request.headers)
         url = URL(f"{self._base}{request.path.removeprefix('/v1')}", encoded=True)
         facts = SimpleNamespace(reused=False)
+        pooled, fresh = self._sessions()
         with self._reaching():
             try:
-                response = await self._send(self._sessions()[0], request, headers, url, facts)
+                response = await self._send(pooled, request, url=url, headers=headers, facts=facts)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 if not facts.reused:
                     raise
                 # The provider closed a kept-alive connection while it lay idle, and sent nothing back: once more, on a
                 # connection of its own, since the pool may hold others as dead.
-                response = await self._send(self._sessions()[1], request, headers, url, facts)
+                response = await self._send(fresh, request, url=url, headers=headers, facts=facts)
         self._trouble = None
         return _Response(response, self._left, f"{self._host} broke off its answer")
 
@@ -85,8 +86,9 @@ class Remote:
         self,
         session: aiohttp.ClientSession,
         request: RelayRequest,
-        headers: CIMultiDict[str],
+        *,
         url: URL,
+        headers: CIMultiDict[str],
         facts: SimpleNamespace,
     ) -> aiohttp.ClientResponse:
         return await session.request(

@@ -36,6 +36,9 @@ INDEX: Final = "https://abetlen.github.io/llama-cpp-python/whl/cpu"
 #: What the package index serves for the version that pyproject.toml pins; anything else is refused.
 SDIST_SHA256: Final = {"0.3.36": "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"}
 
+#: Compiler options where a processor announces AMX. Some virtual machines do and cannot: the engine then dies of SIGILL
+#: in the first long prompt, long after any import succeeded. No laptop has it, so nobody loses.
+_NO_AMX: Final = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 _PROBE: Final = "import llama_cpp; llama_cpp.llama_backend_init(); llama_cpp.llama_print_system_info()"
 _STEP: Final = re.compile(r"\[(\d+)/(\d+)\] ")  # ninja's own progress
 
@@ -69,7 +72,7 @@ class Installer:
     def kept(self) -> Path:
         """Where this version's wheel for this Python, processor and index stays."""
         tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-        built_for = hashlib.sha256(f"{cpu_flags()}\n{self.index}".encode()).hexdigest()[:12]
+        built_for = hashlib.sha256(f"{cpu_flags()}\n{self.index}\n{_cmake_arguments()}".encode()).hexdigest()[:12]
         return self.cache / f"{self.version}-{tag}-{platform.system()}-{platform.machine()}-{built_for}".lower()
 
     def trouble(self) -> str | None:
@@ -152,15 +155,23 @@ class Installer:
         return self.cache / "build.log"
 
     def _run_build(self, folder: Path, pinned: Path) -> None:
+        # --no-cache-dir: pip would hand back what it once built with other options, or for another processor.
         command = [
-            self.python, "-m", "pip", "wheel", "--verbose", "--no-deps", "--require-hashes", "--no-binary", PACKAGE,
+            self.python, "-m", "pip", "wheel", "--no-cache-dir", "--verbose", "--no-deps", "--require-hashes",
+            "--no-binary", PACKAGE,
             "--no-input", "--wheel-dir", str(folder), "--requirement", str(pinned),
         ]  # fmt: skip
         tail: deque[str] = deque(maxlen=15)
         with (
             self.log.open("w", encoding="utf-8") as log,
             subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                env={**os.environ, "CMAKE_ARGS": _cmake_arguments()},
             ) as process,
             contextlib.closing(Meter()) as meter,
         ):
@@ -192,6 +203,14 @@ class Installer:
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise ReefError(f"pip {arguments[0]} failed: {last}", hint="check the network and the package index")
+
+
+def _cmake_arguments() -> str:
+    """What the build is told: our options, then the person's own ``CMAKE_ARGS`` over them."""
+    own = os.environ.get("CMAKE_ARGS", "")
+    if "amx_tile" not in cpu_flags().split():  # and an older compiler, which does not know the options, need not
+        return own
+    return f"'-DCMAKE_C_FLAGS={_NO_AMX}' '-DCMAKE_CXX_FLAGS={_NO_AMX}' {own}".strip()
 
 
 def wanted_version() -> str:

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -80,7 +81,8 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
+        # Not uvicorn's own: it raises the signal again after serving, and nothing after that is cleaned up.
+        self.force_exit = self.should_exit and sig == signal.SIGINT
         self._loop.call_soon_threadsafe(self.stop, None)
 
 

@@ -28,7 +28,8 @@ async def report(request: Request) -> Response:
     daemon = runtime(request)
     new = parse_report(await body(request), scenario_name(request.headers.get("x-reef-scenario")))
     row, created = await asyncio.wrap_future(daemon.store.report(new))
-    daemon.changes.raise_one()
+    if created:
+        daemon.changes.reported(row)
     return answer(
         {
             "agent_record_id": row.id,
@@ -84,7 +85,7 @@ async def undo(request: Request) -> Response:
         raise UsageError(f"record {receipt!r} is not a receipt")
     scenario = request.headers.get("x-reef-scenario")
     row = await asyncio.wrap_future(daemon.store.undo(scenario_name(scenario) if scenario else None, receipt))
-    daemon.changes.raise_one()
+    daemon.changes.reported(row)
     return answer(row)
 
 

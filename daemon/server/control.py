@@ -182,12 +182,15 @@ async def events(request: Request) -> Response:
 
 async def _events(daemon: Runtime, seq: int) -> AsyncIterator[bytes]:
     yield b": reef\n\n"
-    version = -1
+    version, told = -1, daemon.changes.version
     shown: bytes = b""
     while not daemon.stopping.is_set():
         seen = daemon.changes.version
         if seen != version:
             version = seen
+            for report in daemon.changes.reports(told):
+                yield b"event: report\ndata: %s\n\n" % msgspec.json.encode(report)
+            told = seen
             page, _ = await read(daemon.store.records, after=str(seq), limit=_PAGE_MOST)
             for row in page:
                 seq = row.seq

@@ -5,14 +5,19 @@ resumes by id.
 """
 
 import asyncio
+from collections import deque
+from typing import Final
 
-from daemon.core.records import Appended
+from daemon.core.records import Appended, ReportRow
+
+_REPORTS_KEPT: Final = 100
 
 
 class Changes:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: list[asyncio.Future[None]] = []
+        self._reports: deque[tuple[int, ReportRow]] = deque(maxlen=_REPORTS_KEPT)
         self.version = 0
 
     def committed(self, _appended: list[Appended]) -> None:
@@ -26,6 +31,15 @@ class Changes:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+    def reported(self, row: ReportRow) -> None:
+        """From the event loop, when feedback was stored or taken back."""
+        self.raise_one()
+        self._reports.append((self.version, row))
+
+    def reports(self, version: int) -> list[ReportRow]:
+        """Feedback newer than ``version``, as far as a watcher that keeps up needs it."""
+        return [row for raised, row in self._reports if raised > version]
 
     async def after(self, version: int, seconds: float) -> int:
         """Wait, at most ``seconds``, until there is something newer than ``version``; returns the newest version."""

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from starlette.types import Scope, Send
 
 from daemon.core.ids import new_id
-from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript
+from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
 from daemon.engines.base import Headers, RelayRequest
 from daemon.server.identity import Identity
@@ -34,15 +35,13 @@ class Call:
         self.broken = False
         self.weights: str | None = None
         self.span: TokenSpan | None = None
+        self.usage: Usage | None = None
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._scope = scope
         self._redactor = redactor
         self._wall = time.time_ns()
         self._start = time.monotonic_ns()
         self._first: int | None = None
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._scope["headers"]}
 
     def upstream(self) -> RelayRequest:
         """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``."""
@@ -94,7 +93,7 @@ class Call:
         """The parsing of it, to be done off the event loop."""
 
         def parse() -> Transcript:
-            return self.codec.transcript(
+            made = self.codec.transcript(
                 self.request,
                 response,
                 stream=self.stream,
@@ -102,6 +101,8 @@ class Call:
                 request_encoding=self.headers.get("content-encoding", ""),
                 response_encoding=self.encoding,
             )
+            # An engine of ours counted exactly, and a stream says nothing of it unless asked.
+            return made if self.usage is None else replace(made, usage=self.usage)
 
         return parse
 
@@ -125,6 +126,11 @@ class Outgoing:
     def saw_the_end(self) -> bool:
         """Whether what passed was complete by its own dialect's word (always, unless it was an SSE stream)."""
         return self._relay is None or self._relay.complete
+
+    @property
+    def saw_an_error(self) -> bool:
+        """Whether a stream told of a failure inside its 200."""
+        return self._relay is not None and self._relay.failed
 
     def captured(self) -> bytes:
         """All of the response's body so far, sent or held."""

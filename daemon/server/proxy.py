@@ -13,7 +13,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from daemon.core.errors import EngineError, EngineUnavailable, ReefError, TooLarge
+from daemon.core.errors import BadRequest, EngineError, EngineUnavailable, ReefError, TooLarge
 from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
@@ -22,6 +22,7 @@ from daemon.server.identity import identify
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.wire.base import Renderer
+from daemon.wire.encoding import Undecodable, decoded
 
 _log = logging.getLogger("reef.proxy")
 
@@ -86,14 +87,15 @@ class DataPlane:
         await outgoing.finish()
 
     async def _serve(self, call: Call, outgoing: Outgoing) -> None:
-        peek = call.codec.peek(call.request)
+        body = await _plain(call)
+        peek = call.codec.peek(body)
         call.model_asked = peek.model
         engine = self._router.choose(peek.model, call.dialect)
         call.engine = engine.name
         if isinstance(engine, RelayEngine):
             await self._relay(call, outgoing, engine)
         else:
-            await self._generate(call, outgoing, engine)
+            await self._generate(call, outgoing, engine, call.codec.parse(body))
 
     async def _relay(self, call: Call, outgoing: Outgoing, engine: RelayEngine) -> None:
         response = await engine.relay(call.upstream())
@@ -113,11 +115,12 @@ class DataPlane:
             call.end, call.error, call.broken = End.INCOMPLETE, error.message, True
             await outgoing.flush()
             return
-        if call.end is End.OK and not outgoing.saw_the_end:
+        if call.end is End.OK and outgoing.saw_an_error:
+            call.end, call.error = End.ERROR, "the provider sent an error inside its stream"
+        elif call.end is End.OK and not outgoing.saw_the_end:
             call.end, call.error = End.INCOMPLETE, "the provider's stream ended without its last event"
 
-    async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine) -> None:
-        request = call.codec.parse(call.request)
+    async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
         events = engine.generate(request)
         try:
             first = await anext(events)
@@ -125,7 +128,10 @@ class DataPlane:
             call.weights = engine.weights()
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
             await outgoing.begin(200, list(_SSE if request.stream else _JSON))
-            async for chunk in _rendered(call, request, renderer, first, events):
+            head = renderer.event(first)
+            if request.stream and head:
+                await outgoing.feed(head)
+            async for chunk in _rendered(call, renderer, events, stream=request.stream):
                 await outgoing.feed(chunk)
         finally:
             await events.aclose()
@@ -146,21 +152,29 @@ class DataPlane:
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
 
 
+async def _plain(call: Call) -> bytes:
+    """The request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
+    encoding = call.headers.get("content-encoding", "")
+    if not encoding:
+        return call.request
+    try:
+        return await asyncio.to_thread(decoded, call.request, encoding)
+    except Undecodable as error:
+        raise BadRequest(str(error), hint="send the body uncompressed") from None
+
+
 async def _rendered(
-    call: Call, request: ChatRequest, renderer: Renderer, first: EngineEvent, rest: AsyncIterator[EngineEvent]
+    call: Call, renderer: Renderer, events: AsyncIterator[EngineEvent], *, stream: bool
 ) -> AsyncIterator[bytes]:
     """The answer's bytes: events as they come for a stream, one body at the end otherwise."""
-    data = renderer.event(first)
-    if request.stream and data:
-        yield data
-    async for event in rest:
+    async for event in events:
         if isinstance(event, Finished):
-            call.span = event.span
+            call.span, call.usage = event.span, event.usage
             call.weights = event.span.weights if event.span else call.weights
         data = renderer.event(event)
-        if request.stream and data:
+        if stream and data:
             yield data
-    yield renderer.finish() if request.stream else renderer.body()
+    yield renderer.finish() if stream else renderer.body()
 
 
 async def _until_gone(work: Coroutine[object, object, None], receive: Receive) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from daemon.core.records import Exchange, Transcript
+from daemon.core.records import Appended, Exchange, Transcript
 from daemon.store.db import Store
 
 _log = logging.getLogger("reef.recorder")
@@ -62,7 +62,7 @@ class Recorder:
         self._trouble = detail
 
 
-def _consume(future: "asyncio.Future[object]") -> None:
+def _consume(future: "asyncio.Future[Appended]") -> None:
     # A late failure of a record that nobody waits for any more is already counted.
     if not future.cancelled():
         future.exception()

@@ -49,6 +49,7 @@ class ChatRenderer:
                 self._calls[index] = call
                 return self._chunk({"tool_calls": [{"index": index, **call}]})
             case ToolArguments(index, text):
+                text = jsontext.encodable(text)
                 function = self._calls[index]["function"]
                 # A new dict: the one before may not be encoded yet where a caller batches chunks.
                 self._calls[index]["function"] = {**function, "arguments": function["arguments"] + text}

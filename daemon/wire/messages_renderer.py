@@ -46,7 +46,7 @@ class MessagesRenderer:
                 self._tools[index] = len(self._blocks)
                 return self._start({"type": "tool_use", "id": id, "name": name, "input": {}}, written="")
             case ToolArguments(index, text):
-                block = self._tools[index]
+                block, text = self._tools[index], jsontext.encodable(text)
                 self._blocks[block]["written"] += text
                 return _delta(block, {"type": "input_json_delta", "partial_json": text}) if text else b""
             case Finished():

@@ -6,7 +6,7 @@ be parsed is stored whole, with a note.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -16,7 +16,7 @@ from daemon.core.records import Message, StoredMessage, Text, Transcript, Usage
 from daemon.wire import canonical, jsontext
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
-from daemon.wire.split import Split, count, split
+from daemon.wire.split import Split, Splitter, count
 from daemon.wire.sse import events, looks_like_events
 
 _MEMORY: Final = 32 * 1024 * 1024
@@ -86,21 +86,32 @@ class _Memo(Generic[T]):
         self._lock = Lock()
 
     def get(self, raw: bytes, redact: Redact, make: Callable[[bytes, Redact], T]) -> T:
+        return self.get_all((raw,), redact, make)[0]
+
+    def get_all(self, raws: Sequence[bytes], redact: Redact, make: Callable[[bytes, Redact], T]) -> list[T]:
+        """What is known is had for one lock and a look each; only the rest is made."""
         with self._lock:
             if redact != self._redact:
                 self._entries.clear()
                 self._redact, self._size = redact, 0
-            if (found := self._entries.get(raw)) is not None:
-                self._entries.move_to_end(raw)
-                return found
-        made = make(raw, redact)
+            known = [self._entries.get(raw) for raw in raws]
+            for raw, found in zip(raws, known, strict=True):
+                if found is not None:
+                    self._entries.move_to_end(raw)
+        made = [make(raw, redact) if found is None else found for raw, found in zip(raws, known, strict=True)]
+        if None in known:
+            self._keep(raws, made, redact)
+        return made
+
+    def _keep(self, raws: Sequence[bytes], made: list[T], redact: Redact) -> None:
         with self._lock:
-            if raw not in self._entries and redact == self._redact:
-                self._entries[raw] = made
-                self._size += len(raw)
+            if redact != self._redact:
+                return
+            for raw, one in zip(raws, made, strict=True):
+                self._size += 0 if raw in self._entries else len(raw)
+                self._entries[raw] = one
             while self._size > self._limit:
                 self._size -= len(self._entries.popitem(last=False)[0])
-        return made
 
 
 class Transcriber:
@@ -108,7 +119,8 @@ class Transcriber:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._messages: _Memo[_Read] = _Memo()
+        self._splitter = Splitter()
+        self._memo: _Memo[_Read] = _Memo()
         self._rest: _Memo[tuple[bytes, int]] = _Memo()
         self._roots: _Memo[bytes] = _Memo()
 
@@ -124,12 +136,12 @@ class Transcriber:
     ) -> Transcript:
         notes = _Notes()
         body = _plain(request, request_encoding, "request", notes)
-        cut = split(body)
+        cut = self._splitter.split(body)
         if cut is None:
             if body:
                 notes.add("the request could not be split into messages")
             cut = Split(head=body, separator=b"", raws=(), tail=b"", system=b"", tools=b"")
-        messages = [self._message(raw, redact, notes) for raw in cut.raws]
+        messages = self._messages(cut.raws, redact, notes)
         head, head_secrets = self._rest.get(cut.head, redact, _redacted)
         tail, tail_secrets = self._rest.get(cut.tail, redact, _redacted)
         notes.secrets += head_secrets + tail_secrets
@@ -139,7 +151,7 @@ class Transcriber:
             head=head,
             separator=cut.separator,
             tail=tail,
-            messages=tuple(messages),
+            messages=messages,
             root=self._roots.get(cut.system, redact, _root),
             answer=stored,
             response=kept,
@@ -158,11 +170,13 @@ class Transcriber:
         except (jsontext.NotJson, BadRequest):
             return Message("user", (Text(raw.decode("utf-8", "replace")),))
 
-    def _message(self, raw: bytes, redact: Redact, notes: _Notes) -> StoredMessage:
-        read = self._messages.get(raw, redact, self._read)
-        notes.secrets += read.secrets
-        notes.add(read.note)
-        return read.stored
+    def _messages(self, raws: Sequence[bytes], redact: Redact, notes: _Notes) -> tuple[StoredMessage, ...]:
+        read = self._memo.get_all(raws, redact, self._read)
+        for one in read:
+            if one.secrets or one.note:
+                notes.secrets += one.secrets
+                notes.add(one.note)
+        return tuple(one.stored for one in read)
 
     def _read(self, raw: bytes, redact: Redact) -> _Read:
         clean, secrets = redact(raw)

@@ -106,17 +106,24 @@ class _Run:
         self._client: Client | None = None
         self._speaker: Speaker | None = None
         self._receipts: list[str] = []
+        #: The default engine where it is a provider: its name, and the dialect that it speaks.
+        self._provider: tuple[str, Dialect] | None = None
 
     def daemon(self) -> dict[str, Any]:
         client = ensure_daemon(self._place)
         status = client.get("/reef/status")
         self._client = client
+        remote = client.get("/reef/config")["engines"].get(status["default_engine"])
+        if remote is not None:
+            self._provider = status["default_engine"], "chat" if remote["api"] == "openai" else "messages"
         self._speaker = Speaker(status["url"], self._place.agent_token.read_text().strip(), SCENARIO)
         self._show(f"   {status['url']}/v1, pid {status['pid']}, home {output.visible(status['home'])}")
         return {"url": status["url"], "pid": status["pid"]}
 
     def model(self) -> dict[str, Any]:
         client = self._need_client()
+        if self._provider is not None:
+            return self._skip(f"the configuration says that {self._provider[0]!r} answers")
         listed = client.get("/reef/models")["items"]
         model = next((model for model in listed if model["active"]), None)
         if model is None:
@@ -128,6 +135,8 @@ class _Run:
     def ask(self, dialect: Dialect) -> dict[str, Any]:
         if self._speaker is None:
             raise NotFound("there is no daemon to ask", hint="reef doctor")
+        if self._provider is not None and self._provider[1] != dialect:
+            return self._skip(f"{self._provider[0]!r} speaks the other protocol")
         self._show(f"   > {_PROMPTS[dialect]}")
         self._show.piece("   ")
         try:
@@ -149,8 +158,7 @@ class _Run:
         client = self._need_client()
         node = base.find_node()
         if node is None:
-            self._show("   skipped: there is no Node.js with npm on this machine")
-            return {"skipped": "no Node.js with npm"}
+            return self._skip("there is no Node.js with npm on this machine")
         url = client.get("/reef/status")["url"]
         context = client.get("/reef/config")["embedded"]["context"] or 8192
         plan = pi.plan(self._place, url, node, scenario=SCENARIO, context=context)
@@ -185,6 +193,10 @@ class _Run:
         total = ", ".join(output.count(counts[noun], noun[:-1]) for noun in ("records", "sessions", "reports"))
         self._show(f"   {total} in {output.visible(str(self._place.database))}")
         return {"record": record, "request_bytes": sizes[0], "response_bytes": sizes[1], "counts": counts}
+
+    def _skip(self, why: str) -> dict[str, Any]:
+        self._show(f"   left out: {output.visible(why)}")
+        return {"skipped": why}
 
     def _need_client(self) -> Client:
         if self._client is None:

@@ -1,209 +1,30 @@
 """`reef doctor`: all that Reef needs, a line each: ok, warn or fail, and the fix. Starts and repairs nothing."""
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from dataclasses import asdict
 
-from adapters.base import find_node
-from adapters.pi import OLDEST_NODE
-from daemon.core.config import DEFAULT_PORT, Config, load
-from daemon.core.discovery import port_holder
-from daemon.core.errors import ConfigError, ExitCode, ReefError, Unreachable
-from daemon.core.paths import Home, home
-from reef_cli import lifecycle, output
-from reef_cli.client import Client
+from daemon.core.errors import ExitCode
+from daemon.core.paths import home
+from reef_cli import checks, output
 from reef_cli.parameters import AsJson
-
-_LOW_DISK = 2_000_000_000
-_NO_DISK = 200_000_000
-_CONNECT_SECONDS = 3.0
-_IMPORT_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """``fix`` is a command or a sentence; None when there is nothing to do."""
-
-    name: str
-    state: Literal["ok", "warn", "fail"]
-    detail: str
-    fix: str | None = None
 
 
 def doctor(*, as_json: AsJson = False) -> int:
     """Exit code 1 when something fails; warnings alone are 0."""
-    checks = []
-    for check in _checks(home()):
-        checks.append(check)
+    made = []
+    for check in checks.everything(home()):
+        made.append(check)
         if not as_json:
             _print(check)
-    failed = any(check.state == "fail" for check in checks)
+    failed = any(check.state == "fail" for check in made)
     if as_json:
-        output.json({"ok": not failed, "checks": [asdict(check) for check in checks]})
+        output.json({"ok": not failed, "checks": [asdict(check) for check in made]})
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
-def _print(check: Check) -> None:
-    mark = output.bold(f"{check.state:<5}") if check.state != "ok" else f"{check.state:<5}"
-    output.line(f"{mark}{check.name:<12}{output.visible(check.detail, keep='')}")
+def _print(check: checks.Check) -> None:
+    mark = f"{check.state:<5}"
+    output.line(
+        f"{mark if check.state == 'ok' else output.bold(mark)}{check.name:<12}{output.visible(check.detail, keep='')}"
+    )
     if check.fix:
         output.line(f"{'':17}fix: {output.visible(check.fix, keep='')}")
-
-
-def _checks(place: Home) -> Iterator[Check]:
-    yield _python()
-    yield _home(place)
-    yield _disk(place)
-    config, check = _config(place)
-    yield check
-    told, check = _daemon(place)
-    yield check
-    yield _port(config, told)
-    yield _engine()
-    yield _model(place, told)
-    yield from _remotes(place, config, told)
-    yield _node()
-    yield _path()
-
-
-def _python() -> Check:
-    version = ".".join(map(str, sys.version_info[:3]))
-    return Check("python", "ok", f"{version} at {sys.executable}")
-
-
-def _home(place: Home) -> Check:
-    if not place.root.exists():
-        return Check("home", "warn", f"{place.root} is not there yet", "reef start")
-    private = [place.root, place.run, place.agent_token.parent, place.agent_token, place.control_token, place.database]
-    for path in private:
-        if not path.exists():
-            continue
-        status = path.stat()
-        if status.st_uid != os.getuid():
-            fix = f"sudo chown -R {os.getuid()} {place.root}, or set REEF_HOME"
-            return Check("home", "fail", f"{path} belongs to user {status.st_uid}", fix)
-        if status.st_mode & 0o077:
-            return Check("home", "fail", f"{path} can be read by others", f"chmod -R go= {place.root}")
-    return Check("home", "ok", f"{place.root}, private")
-
-
-def _disk(place: Home) -> Check:
-    there = next(path for path in (place.root, *place.root.parents) if path.exists())
-    free = shutil.disk_usage(there).free
-    detail = f"{output.size(free)} free at {there}"
-    if free < _NO_DISK:
-        return Check(
-            "disk", "fail", detail, "free some space: exchanges are answered but no longer recorded when it is full"
-        )
-    return Check("disk", "warn" if free < _LOW_DISK else "ok", detail)
-
-
-def _config(place: Home) -> tuple[Config, Check]:
-    if not place.config.exists():
-        return Config(), Check("config", "ok", "defaults; there is no file")
-    try:
-        return load(place.config), Check("config", "ok", str(place.config))
-    except ConfigError as error:
-        return Config(), Check("config", "fail", error.message, error.hint)
-
-
-def _daemon(place: Home) -> tuple[dict[str, Any] | None, Check]:
-    try:
-        told: dict[str, Any] = Client(place.socket, timeout=_CONNECT_SECONDS).get("/reef/status")
-    except Unreachable as error:
-        why = lifecycle.down(place)
-        if lifecycle.lives(place):
-            return None, Check("daemon", "fail", error.message, f"kill {why.pid}; then reef start")
-        return None, Check("daemon", "warn", why.reason, "reef start")
-    except ReefError as error:
-        return None, Check("daemon", "fail", error.message, error.hint)
-    detail = f"{told['version']}, pid {told['pid']}, up {output.duration(told['uptime_s'])}"
-    if told["recording"]["state"] != "on":
-        return told, Check("daemon", "fail", f"{detail}; not recording: {told['recording']['detail']}", "reef logs")
-    return told, Check("daemon", "ok", detail)
-
-
-def _port(config: Config, told: dict[str, Any] | None) -> Check:
-    if told is not None:
-        return Check("port", "ok", f"{told['port']}, agents use {told['url']}/v1")
-    port = config.server.port or DEFAULT_PORT
-    holder = port_holder(port)
-    with socket.socket() as trial:
-        taken = holder is not None or trial.connect_ex(("127.0.0.1", port)) == 0
-    if not taken:
-        return Check("port", "ok", f"{port} is free")
-    detail = f"{port} is held by {holder or 'another user'}"
-    if config.server.port:
-        return Check("port", "fail", detail, "stop that program, or set another server.port")
-    return Check("port", "warn", detail, "nothing: Reef takes the next free one, and reef env says which")
-
-
-def _engine() -> Check:
-    code = "import llama_cpp; print(llama_cpp.__version__)"
-    try:
-        # In a process of its own: native code may crash where it does not fit the CPU.
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=_IMPORT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Check("engine", "fail", f"llama-cpp-python has not loaded within {_IMPORT_SECONDS:.0f} s", "reef logs")
-    fix = f"{sys.executable} -m daemon.engines.wheel"
-    if done.returncode == 0:
-        return Check("engine", "ok", f"llama-cpp-python {done.stdout.strip()}")
-    if "ModuleNotFoundError" in done.stderr:
-        return Check("engine", "warn", "llama-cpp-python is not installed: only remote engines can answer", fix)
-    words = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
-    return Check("engine", "fail", f"llama-cpp-python does not load: {words[0]}", fix)
-
-
-def _model(place: Home, told: dict[str, Any] | None) -> Check:
-    if told is not None and told["model"]:
-        return Check("model", "ok", str(told["model"]))
-    if told is None and any(place.models.rglob("*.gguf")):
-        return Check("model", "ok", f"there are models in {place.models}")
-    return Check("model", "warn", "no model on this machine", "reef models add default")
-
-
-def _remotes(place: Home, config: Config, told: dict[str, Any] | None) -> Iterator[Check]:
-    """The providers of the running daemon, or of the next one."""
-    bases = {name: remote.base_url for name, remote in config.engines.items()}
-    if told is not None:
-        engines = Client(place.socket).get("/reef/config")["engines"]
-        bases = {name: str(remote["base_url"]) for name, remote in engines.items()}
-    for name, base_url in bases.items():
-        url = urlsplit(base_url)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        try:
-            socket.create_connection((url.hostname or "", port), timeout=_CONNECT_SECONDS).close()
-        except OSError as error:
-            fix = f"check engines.{name}.base_url, the network and a proxy"
-            yield Check(name, "fail", f"{base_url} does not answer: {error}", fix)
-        else:
-            yield Check(name, "ok", f"{base_url} answers")
-
-
-def _node() -> Check:
-    node = find_node()
-    if node is None:
-        return Check(
-            "node", "warn", "no Node.js with npm: coding agents from npm (Pi) cannot be installed", "install Node.js"
-        )
-    version = ".".join(map(str, node.version))
-    if node.version < OLDEST_NODE:
-        return Check("node", "ok", f"{version}; Pi gets a newer one of its own")
-    return Check("node", "ok", version)
-
-
-def _path() -> Check:
-    found = shutil.which("reef")
-    here = Path(sys.executable).parent
-    if found is None:
-        return Check("path", "warn", "the command reef is not on PATH", f'export PATH="{here}:$PATH"')
-    return Check("path", "ok", found)

@@ -32,11 +32,14 @@ def logs(
     if not path.exists() and not follow:
         raise NotFound(f"no log at {path}", hint="reef start")
     start = _start(since) if since else None
-    for line in deque(_kept(path, start), maxlen=max(lines, 0)):
+    current = _opened(path) if path.exists() else None
+    for line in deque(_kept(path, current, start), maxlen=max(lines, 0)):
         _print(line, as_json)
     if follow:
-        for line in _following(path):
+        for line in _following(path, current):
             _print(line, as_json)
+    if current is not None:
+        current.close()
 
 
 def _print(line: str, as_json: bool) -> None:
@@ -47,20 +50,23 @@ def _print(line: str, as_json: bool) -> None:
         output.line(output.visible(text))
 
 
-def _kept(path: Path, start: str | None) -> Iterator[str]:
-    """Lines of all files, oldest first. A line without a stamp (a traceback's) goes with the one before it."""
+def _kept(path: Path, current: TextIO | None, start: str | None) -> Iterator[str]:
+    """Lines from ``start`` on. A line without a stamp (a traceback's) goes with the one before it."""
     included = start is None
-    for file in [*sorted(path.parent.glob(f"{path.name}.*"), key=_age, reverse=True), path]:
-        try:
-            stream = _opened(file)
-        except FileNotFoundError:
-            continue
-        with stream:
-            for line in stream:
-                if start is not None and _STAMP.match(line):
-                    included = line[: len(start)] >= start
-                if included:
-                    yield line
+    for line in _all(path, current):
+        if start is not None and _STAMP.match(line):
+            included = line[: len(start)] >= start
+        if included:
+            yield line
+
+
+def _all(path: Path, current: TextIO | None) -> Iterator[str]:
+    """Lines of all files, oldest first; ``current`` is left at its end."""
+    for file in sorted(path.parent.glob(f"{path.name}.*"), key=_age, reverse=True):
+        with _opened(file) as stream:
+            yield from stream
+    if current is not None:
+        yield from current
 
 
 def _age(file: Path) -> int:
@@ -68,11 +74,8 @@ def _age(file: Path) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def _following(path: Path) -> Iterator[str]:
-    """Lines as they are appended, across rotations."""
-    stream = _opened(path) if path.exists() else None
-    if stream is not None:
-        stream.seek(0, os.SEEK_END)
+def _following(path: Path, stream: TextIO | None) -> Iterator[str]:
+    """Lines as they are appended from where ``stream`` stands, across rotations."""
     waiting = ""
     while True:
         line = stream.readline() if stream else ""

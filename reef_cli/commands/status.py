@@ -25,6 +25,10 @@ def status(*, as_json: AsJson = False) -> int:
     if as_json:
         output.json({"running": True, **told})
         return ExitCode.OK
+    if told["protocol"] != PROTOCOL:  # its other fields may mean something else, or be missing
+        output.line(f"reef {output.visible(told['version'])} runs, pid {told['pid']}; this command is {__version__}")
+        output.line("\nnext: reef restart")
+        return ExitCode.OK
     tail = ["", f"next: {_next(told)}"]
     for line in (_lines(told))[: _MOST_LINES - len(tail)] + tail:
         output.line(line)
@@ -64,7 +68,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
     lines.append(_field("config", told["config_path"] or "defaults"))
     lines.append(_field("home", told["home"]))
     lines.append(_field("log", told["log"]))
-    if (told["version"], told["protocol"]) != (__version__, PROTOCOL):
+    if told["version"] != __version__:
         lines.append(_field("note", f"this command is {__version__}: the next one that needs the daemon replaces it"))
     lines += [_field("note", note) for note in told["notes"]]
     return lines

@@ -1,5 +1,7 @@
 """The article's client snippets, as printed there: only base URL, token, model and messages are filled in."""
 
+from collections.abc import Iterator
+
 import httpx
 import pytest
 
@@ -9,8 +11,10 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def client(embedded: RunningDaemon) -> httpx.Client:
-    return httpx.Client(base_url=embedded.url, headers={"Authorization": f"Bearer {embedded.agent_token}"}, timeout=60)
+def client(embedded: RunningDaemon) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {embedded.agent_token}"}
+    with httpx.Client(base_url=embedded.url, headers=headers, timeout=60) as made:
+        yield made
 
 
 def test_the_two_snippets(client: httpx.Client, embedded: RunningDaemon) -> None:
@@ -42,4 +46,3 @@ def test_the_two_snippets_streamed(client: httpx.Client, embedded: RunningDaemon
     reported = client.post("/reef/report", json={"feedback": "wrong answer", "references": [receipt]})
     assert reported.status_code == 200
     assert embedded.get(f"/reef/records/{receipt}")["reports"][0]["feedback"] == "wrong answer"
-    client.close()

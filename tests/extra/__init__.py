@@ -1,1 +1,1 @@
-
+"""Checks on material that lies beside the repository on some machines."""

@@ -18,7 +18,7 @@ from daemon.core.discovery import read_state
 from daemon.core.paths import Home, write_private
 
 REPOSITORY = Path(__file__).parents[2]
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 120.0
 
 
 class _SocketConnection(HTTPConnection):

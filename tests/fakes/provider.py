@@ -31,6 +31,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from daemon.wire.encoding import decoded
 from tests.fakes import shapes
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
@@ -93,7 +94,7 @@ class Received:
         return next((value for key, value in self.headers if key == name), None)
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        return json.loads(decoded(self.body, self.header("content-encoding") or ""))
 
 
 class Provider:
@@ -245,15 +246,32 @@ def running_provider(turns: Sequence[Turn] = TASK) -> Iterator[Provider]:
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, name="fake provider", daemon=True)
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    thread = threading.Thread(
+        target=loop.run_until_complete, args=(_serve(server, provider, stop),), name="fake provider"
+    )
     thread.start()
-    until(lambda: server.started, "the fake provider starts")
-    provider.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     try:
+        until(lambda: server.started or not thread.is_alive(), "the fake provider starts")
+        provider.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         yield provider
     finally:
-        server.should_exit = True
+        loop.call_soon_threadsafe(stop.set)
         thread.join(10)
+        loop.close()
+
+
+async def _serve(server: uvicorn.Server, provider: Provider, stop: asyncio.Event) -> None:
+    """What ``Server.serve`` does, without its signal handlers and its tenth of a second at each end."""
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup()
+    await stop.wait()
+    for transport in provider.transports.values():
+        transport.abort()
+    await asyncio.sleep(0.001)
+    await server.shutdown()
 
 
 def until(true: Callable[[], bool], what: str, seconds: float = 10.0) -> None:

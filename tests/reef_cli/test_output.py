@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reef_cli import output
@@ -31,12 +31,14 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
     assert output.visible(text) == text
 
 
+@settings(max_examples=50)
 @given(st.text())
 def test_no_text_at_all_leaves_a_control_character(text: str) -> None:
     shown = output.visible(text)
     assert all(char.isprintable() or char in "\n\t\u200c\u200d" for char in shown)
 
 
+@settings(max_examples=50)
 @given(st.text(), st.integers(2, 80))
 def test_one_line_is_one_line_of_that_width(text: str, width: int) -> None:
     line = output.one_line(text, width)

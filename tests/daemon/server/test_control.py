@@ -118,6 +118,13 @@ def test_events_tell_new_records_and_resume_by_id(daemon: RunningDaemon) -> None
         assert _next_record(lines)[1]["receipt"] == missed
 
 
+def test_events_tell_feedback(daemon: RunningDaemon) -> None:
+    receipt = say(daemon, "rate me")
+    with _events(daemon) as lines:
+        daemon.control("POST", "/reef/report", {"score": 1, "references": [receipt]})
+        assert _next(lines, "report")[1]["references"] == [receipt]
+
+
 def test_unknown_paths_answer_at_once(daemon: RunningDaemon) -> None:
     assert daemon.open("/v1/nothing", b"{}").status == 404
     assert daemon.open("/api/v1/models", b"", method="GET", headers=_control(daemon)).status == 404
@@ -158,6 +165,10 @@ class _events:
 
 
 def _next_record(lines: Iterator[str]) -> tuple[int, dict[str, Any]]:
+    return _next(lines, "record")
+
+
+def _next(lines: Iterator[str], wanted: str) -> tuple[int, dict[str, Any]]:
     event, seq = "", 0
     for line in lines:
         name, _, value = line.strip().partition(": ")
@@ -165,6 +176,6 @@ def _next_record(lines: Iterator[str]) -> tuple[int, dict[str, Any]]:
             event = value
         elif name == "id":
             seq = int(value)
-        elif name == "data" and event == "record":
+        elif name == "data" and event == wanted:
             return seq, json.loads(value)
     raise AssertionError("the event stream ended")

@@ -8,6 +8,7 @@ from http.client import HTTPException, IncompleteRead
 from typing import Any
 
 import pytest
+import zstandard
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
@@ -198,6 +199,23 @@ def test_when_the_client_leaves_the_provider_is_left_within_a_second(
     assert time.monotonic() - left < 1.0
     rows = until(lambda: _new(daemon, before), "the record of a client that left")
     assert [row["end"] for row in rows] == ["cancelled"]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_a_compressed_request_passes_as_it_is_and_is_read_for_the_record(
+    daemon: RunningDaemon, provider: Provider, encoding: str
+) -> None:
+    plain = json.dumps(ask("compressed")).encode()
+    raw = gzip.compress(plain) if encoding == "gzip" else zstandard.compress(plain)
+    _, headers, _ = daemon.post(CHAT, raw, content_encoding=encoding)
+    assert provider.requests[-1].body == raw
+    assert daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/request")[1] == plain
+
+
+def test_an_encoding_nobody_knows_is_refused_by_name(daemon: RunningDaemon) -> None:
+    status, _, raw = daemon.post(CHAT, b"x", content_encoding="zip")
+    assert status == 400
+    assert "zip" in json.loads(raw)["error"]["message"]
 
 
 def test_a_compressed_answer_passes_as_it_is_and_is_read_for_the_record(

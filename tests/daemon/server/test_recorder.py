@@ -7,13 +7,15 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from daemon.store.db import Store
 
 from daemon.core.errors import StoreError
 from daemon.core.records import Appended, Exchange, Kind, Transcript
 from daemon.server import recorder as module
 from daemon.server.recorder import Recorder
-from tests.fakes.exchanges import exchange, transcript
+from daemon.store.db import Store
+from tests.fakes.exchanges import exchange, transcript, user
+
+MADE = transcript([user("hello")])
 
 
 class _FullDisk(Store):
@@ -31,8 +33,8 @@ class _FullDisk(Store):
 
 async def test_a_record_is_on_disk_when_record_returns(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "reef.db")
-    one = exchange()
-    assert await Recorder(store).record(one, lambda: transcript("hello"))
+    one = exchange(MADE)
+    assert await Recorder(store).record(one, lambda: MADE)
     store.close()
     again = Store.open(tmp_path / "reef.db")
     assert again.record(one.receipt).kind is Kind.MAIN
@@ -48,11 +50,11 @@ async def test_a_full_disk_is_told_once_and_forgotten_when_it_is_over(
     with caplog.at_level(logging.WARNING):
         store.full = True
         for _ in range(3):
-            assert not await recorder.record(exchange(), lambda: transcript("hello"))
+            assert not await recorder.record(exchange(MADE), lambda: MADE)
         state = recorder.state()
         assert (state.state, state.detail, state.unrecorded) == ("degraded", "the disk is full", 3)
         store.full = False
-        assert await recorder.record(exchange(), lambda: transcript("hello"))
+        assert await recorder.record(exchange(MADE), lambda: MADE)
     assert recorder.state().state == "on"
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     store.close()
@@ -68,5 +70,5 @@ async def test_a_store_that_does_not_answer_holds_nobody_for_ever(
             return Future()
 
     store = Silent.open(tmp_path / "reef.db")
-    assert not await asyncio.wait_for(Recorder(store).record(exchange(), lambda: transcript("hello")), 5)
+    assert not await asyncio.wait_for(Recorder(store).record(exchange(MADE), lambda: MADE), 5)
     store.close()

@@ -1,0 +1,258 @@
+"""Secrets out of bytes, before disk, search index and training.
+
+High-specificity patterns (keys with a known shape) anywhere; anything that merely looks random only right behind a key
+word, so signatures, hashes, ids and images stay whole. The same secret gets the same mark, so that a person can see
+that it is the same. JSON stays JSON: a match never crosses a quote or half an escape, a mark has neither.
+
+How it is fast: nearly every secret holds a long unbroken run of letters and digits. One ``translate`` turns the data
+into a map of such characters, in which ``find`` skips from run to run; only runs, and a few rare literals, are looked
+at. Time is linear in the data: every look around a run is bounded.
+"""
+
+import hmac
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Final
+
+_Match = tuple[int, int, str]
+
+#: What keys are made of. No ``/`` and ``+``: base64 has them, but so have paths, and those are everywhere.
+_RUN_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+_RUN_MAP: Final = bytes(1 if byte in _RUN_BYTES else 0 for byte in range(256))
+#: Shortest run looked at.
+_RUN: Final = b"\1" * 16
+#: From here on base64 is an image, a signature or an archive, not a key.
+_BASE64_MAP: Final = bytes(1 if byte in _RUN_BYTES + b"/+" else 0 for byte in range(256))
+_BLOB: Final = b"\1" * 1024
+_DISTINCT: Final = 10
+_LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NAME_BYTES: Final = _LETTERS + b"._-/:|?"
+#: Pieces of base64 between a key word and its value's long run.
+_PIECES: Final = 8
+
+#: Keys with a shape of their own, by how they begin; the pattern must match from there.
+_SHAPES: Final = tuple(
+    (prefix, kind, re.compile(pattern))
+    for prefix, kind, pattern in (
+        (b"sk-ant-", "anthropic", rb"sk-ant-[A-Za-z0-9_-]{20,}"),
+        (b"sk-", "openai", rb"sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
+        (b"AIza", "google", rb"AIza[A-Za-z0-9_-]{35,}"),
+        (b"GOCSPX-", "google", rb"GOCSPX-[A-Za-z0-9_-]{20,}"),
+        (b"ghp_", "github", rb"ghp_[A-Za-z0-9]{30,}"),
+        (b"gho_", "github", rb"gho_[A-Za-z0-9]{30,}"),
+        (b"ghu_", "github", rb"ghu_[A-Za-z0-9]{30,}"),
+        (b"ghs_", "github", rb"ghs_[A-Za-z0-9]{30,}"),
+        (b"ghr_", "github", rb"ghr_[A-Za-z0-9]{30,}"),
+        (b"github_pat_", "github", rb"github_pat_[A-Za-z0-9_]{30,}"),
+        (b"glpat-", "gitlab", rb"glpat-[A-Za-z0-9_-]{18,}"),
+        (b"hf_", "huggingface", rb"hf_[A-Za-z0-9]{30,}"),
+        (b"AKIA", "aws", rb"AKIA[A-Z2-7]{16}(?![A-Za-z0-9])"),
+        (b"ASIA", "aws", rb"ASIA[A-Z2-7]{16}(?![A-Za-z0-9])"),
+        (b"xox", "slack", rb"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        (b"xapp-", "slack", rb"xapp-[A-Za-z0-9-]{10,}"),
+        (b"sk_live_", "stripe", rb"sk_live_[A-Za-z0-9]{16,}"),
+        (b"sk_test_", "stripe", rb"sk_test_[A-Za-z0-9]{16,}"),
+        (b"rk_live_", "stripe", rb"rk_live_[A-Za-z0-9]{16,}"),
+        (b"rk_test_", "stripe", rb"rk_test_[A-Za-z0-9]{16,}"),
+        (b"whsec_", "stripe", rb"whsec_[A-Za-z0-9+/]{24,}"),
+        (b"SK", "twilio", rb"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+        (b"npm_", "npm", rb"npm_[A-Za-z0-9]{36,}"),
+        (b"pypi-", "pypi", rb"pypi-[A-Za-z0-9_-]{50,}"),
+        (b"gsk_", "groq", rb"gsk_[A-Za-z0-9]{40,}"),
+        (b"xai-", "xai", rb"xai-[A-Za-z0-9]{40,}"),
+        (b"eyJ", "jwt", rb"eyJ[A-Za-z0-9_-]{13,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*)?"),
+    )
+)
+_PREFIXES: Final = tuple({prefix for prefix, _, _ in _SHAPES})
+_SENDGRID: Final = re.compile(rb"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,}")
+
+#: What may stand right before a value, but for quotes and blanks: an assignment or an authorization scheme.
+_ASSIGNED: Final = (b"=", b":", b">")
+_SCHEMES: Final = (b"bearer", b"basic")
+#: How a name ends whose value is a secret if it looks random, and how one ends whose value is not.
+_KEY_WORDS: Final = (
+    b"secret", b"token", b"password", b"passwd", b"passphrase", b"credential", b"authorization", b"auth", b"apikey",
+    b"api-key", b"accesskey", b"access-key", b"accountkey", b"privatekey", b"private-key", b"secretkey", b"_key",
+)  # fmt: skip
+_NO_SECRETS: Final = (
+    b"cache_key", b"idempotency_key", b"public_key", b"primary_key", b"foreign_key", b"sort_key", b"partition_key",
+)  # fmt: skip
+_VALUE: Final = re.compile(rb"[A-Za-z0-9_+/.~-]{16,4096}={0,2}")
+_SECRET: Final = re.compile(
+    rb"secret[A-Za-z0-9_-]{0,24}(?:\\{0,3}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,3}[\"'])?([A-Za-z0-9_+/.~-]{16,4096}={0,2})",
+    re.IGNORECASE,
+)
+
+_PEM: Final = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.]|-(?!-)|\\+[nrt/])*"
+    rb"(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
+)
+_PEM_NOISE: Final = re.compile(rb"\\+[nrt]|[^A-Za-z0-9+/=]")
+_URL_PASSWORD: Final = re.compile(rb":(?:\\{0,3}/){2}[^\s\"'\\/@:\[]{0,128}:([^\s\"'\\/@\[]{1,256})@")
+_PASSWORD: Final = re.compile(
+    rb"passw(?:or)?d[A-Za-z0-9_-]{0,16}(?:\\{0,3}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,3}[\"'])?"
+    rb"([^\s\"'\\,;&<>(){}\[\]$=]{6,128}={0,2})",
+    re.IGNORECASE,
+)
+_PWD: Final = re.compile(rb"pwd\s{0,4}=\s{0,4}([^\s\"'\\,;&<>(){}\[\]$/~=]{6,128}={0,2})", re.IGNORECASE)
+
+
+class Redactor:
+    """``key`` (any length, kept private) makes the marks: without it nobody can test a guess against one."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def redact(self, data: bytes) -> tuple[bytes, int]:
+        """``data`` with every secret replaced by ``[redacted:<kind>:<8 hex>]``, and how many there were. Idempotent."""
+        parts: list[bytes] = []
+        position = count = 0
+        for begin, end, kind in _merged(_all(data)):
+            parts += (data[position:begin], self._mark(kind, data[begin:end]))
+            position = end
+            count += 1
+        if not count:
+            return data, 0
+        parts.append(data[position:])
+        return b"".join(parts), count
+
+    def _mark(self, kind: str, secret: bytes) -> bytes:
+        plain = _PEM_NOISE.sub(b"", secret) if kind == "private-key" else secret
+        return f"[redacted:{kind}:{hmac.new(self._key, plain, sha256).hexdigest()[:8]}]".encode()
+
+
+def _merged(matches: Iterator[_Match]) -> Iterator[_Match]:
+    """In order, those that overlap as one: half a secret must not stay behind."""
+    current: _Match | None = None
+    for begin, end, kind in sorted(matches, key=lambda match: (match[0], -match[1])):
+        if current is not None and begin < current[1]:
+            current = (current[0], max(current[1], end), current[2])
+            continue
+        if current is not None:
+            yield current
+        current = (begin, end, kind)
+    if current is not None:
+        yield current
+
+
+def _all(data: bytes) -> Iterator[_Match]:
+    yield from _runs(data)
+    if b"PRIVATE KEY" in data:
+        yield from ((m.start(), m.end(), "private-key") for m in _at(data, b"-----BEGIN ", _PEM))
+    for slashes in (b"://", rb":\/\/"):
+        yield from ((*m.span(1), "credential") for m in _at(data, slashes, _URL_PASSWORD))
+    lower = data.lower()
+    for word, pattern in ((b"passw", _PASSWORD), (b"pwd", _PWD)):
+        for match in _at(data, word, pattern, lower):
+            yield *match.span(1), "credential"
+    for match in _at(data, b"secret", _SECRET, lower):
+        yield *match.span(1), "token"
+
+
+def _at(
+    data: bytes, literal: bytes, pattern: re.Pattern[bytes], haystack: bytes | None = None
+) -> Iterator[re.Match[bytes]]:
+    """Matches of ``pattern`` where ``literal`` stands in ``haystack`` (``data`` itself, or all of it in lower case)."""
+    where = data if haystack is None else haystack
+    accept = _ACCEPT.get(pattern)
+    position = 0
+    while (at := where.find(literal, position)) >= 0:
+        position = at + len(literal)
+        match = pattern.match(data, at)
+        if match is not None and (accept is None or accept(match.group(1))):
+            position = max(position, match.end())
+            yield match
+
+
+def _runs(data: bytes) -> Iterator[_Match]:
+    """Secrets that hold a long run."""
+    chars = data.translate(_RUN_MAP)
+    base64 = data.translate(_BASE64_MAP)
+    blob = base64.find(_BLOB)
+    position = 0
+    while (begin := chars.find(_RUN, position)) >= 0:
+        if 0 <= blob < begin:
+            position = _end(base64, max(begin, blob)) if base64.find(b"\0", blob, begin) < 0 else begin
+            blob = base64.find(_BLOB, position)
+            continue
+        position = _end(chars, begin)
+        found = _shaped(data, begin) or _named(data, chars, begin)
+        if found is not None:
+            position = max(position, found[1])
+            yield found
+
+
+def _end(chars: bytes, begin: int) -> int:
+    end = chars.find(b"\0", begin)
+    return len(chars) if end < 0 else end
+
+
+def _shaped(data: bytes, begin: int) -> _Match | None:
+    """A key of a known shape at the run's beginning, or behind an escape that seems to belong to it."""
+    if data[max(0, begin - 3) : begin] == b"SG." and not _is_glued(data, begin - 3):
+        match = _SENDGRID.match(data, begin - 3)
+        return None if match is None else (begin - 3, match.end(), "sendgrid")
+    start = _start(data, begin)
+    if data.startswith(_PREFIXES, start):
+        for prefix, kind, pattern in _SHAPES:
+            if data.startswith(prefix, start) and (match := pattern.match(data, start)) is not None:
+                return start, match.end(), kind
+    return None
+
+
+def _is_glued(data: bytes, begin: int) -> bool:
+    """Whether a letter stands right before, one that belongs to no escape."""
+    if not begin or data[begin - 1] not in _RUN_BYTES:
+        return False
+    return data[max(0, begin - 2) : begin - 1] != b"\\" and data[max(0, begin - 6) : max(0, begin - 4)] != b"\\u"
+
+
+def _start(data: bytes, begin: int) -> int:
+    r"""Where a value begins in a run: behind an escape (\n, \u003d, also doubled) that looks like part of it."""
+    if begin and data[begin - 1] == 0x5C and data[begin] in b"bfnrtu":
+        return begin + (5 if data[begin] == 0x75 else 1)
+    return begin
+
+
+def _named(data: bytes, chars: bytes, begin: int) -> _Match | None:
+    """Something random right behind a key word or an authorization scheme."""
+    for _ in range(_PIECES):  # base64 may have begun before this run
+        if not begin or data[begin - 1] not in b"/+":
+            break
+        begin = chars.rfind(b"\0", max(0, begin - 64), begin - 1) + 1
+    before = data[max(0, begin - 8) : begin].rstrip(b" \t\"'\\")
+    if not (before.endswith(_ASSIGNED) and _is_key_word(data, begin)) and not before.lower().endswith(_SCHEMES):
+        return None
+    begin = _start(data, begin)
+    match = _VALUE.match(data, begin)
+    return None if match is None or not _is_random(match.group()) else (begin, match.end(), "token")
+
+
+def _is_key_word(data: bytes, begin: int) -> bool:
+    """Whether the name that is assigned to right before ``begin`` is one of a secret."""
+    context = data[max(0, begin - 64) : begin].rstrip(b" \t\"'\\=:>")
+    name = context[context.translate(_RUN_MAP).rfind(b"\0") + 1 :].lower()
+    if name == b"key":
+        return context[-4:-3] in (b"?", b"&")
+    name = name.rstrip(b"0123456789_")
+    name = name.removesuffix(b"s")
+    return name.endswith(_KEY_WORDS) and not name.endswith(_NO_SECRETS)
+
+
+def _is_random(value: bytes) -> bool:
+    """Letters and digits mixed, ten different ones at least: no words, no paths, no numbers."""
+    letters = value.translate(None, b"0123456789")
+    return 0 < len(letters) < len(value) and len(set(value)) >= _DISTINCT and value.count(b"/") <= len(value) // 8 + 1
+
+
+def _is_password(value: bytes) -> bool:
+    """Not an expression, a type or a placeholder: letters together with digits or marks that names don't have."""
+    if value.startswith((b"[redacted", b"*", b"%", b"os.", b"self.", b"process.")):
+        return False
+    others = value.rstrip(b"=").translate(None, _NAME_BYTES)
+    return len(others) > 0 and value.translate(None, _LETTERS) != value
+
+
+#: Patterns whose value must also look like one.
+_ACCEPT: Final = {_PASSWORD: _is_password, _PWD: _is_password, _SECRET: _is_random}

@@ -1,0 +1,136 @@
+"""SQLite connections: how they are opened, who may share them, and what their errors mean to a person.
+
+One connection writes; readers have their own, read-only, and WAL lets neither wait for the other. Automatic
+checkpoints are off everywhere: an fsync of the database must never fall into a commit that an agent waits for
+(`daemon.store.checkpoint`).
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final, Literal
+
+from daemon.core.errors import StoreError
+from daemon.store.names import Names
+from daemon.store.packing import Packer
+
+Durability = Literal["full", "normal"]
+
+#: How long one statement waits for a lock that another process holds. The writer tries again after it.
+BUSY_SECONDS: Final = 1.0
+#: -wal shrinks to this when it starts over.
+_WAL_LIMIT: Final = 16 << 20
+_POOL: Final = 4
+#: Less free space than this explains a failed write.
+_FULL_BYTES: Final = 1 << 20
+
+
+def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
+    """The one connection that writes. The file is 0600 from its first moment; SQLite gives -wal and -shm the same
+    mode."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
+    db = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+    db.execute("PRAGMA cache_size = -32000")
+    db.execute("PRAGMA temp_store = MEMORY")
+    return db
+
+
+class Reader:
+    """A read-only connection with what decodes its rows. Used by one thread at a time."""
+
+    def __init__(self, path: Path, names: Names) -> None:
+        self.db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+        self.db.execute("PRAGMA query_only = ON")
+        self.db.execute("PRAGMA cache_size = -8000")
+        self.packer = Packer()
+        self.names = names
+
+
+class Pool:
+    """A few readers, lent one thread at a time; more are made while more threads read, and closed when they come
+    back."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._names = Names()
+        self._idle: SimpleQueue[Reader] = SimpleQueue()
+        self._open = True
+
+    @contextmanager
+    def reader(self) -> Iterator[Reader]:
+        """Raises StoreError for whatever SQLite says meanwhile."""
+        if not self._open:
+            raise StoreError("the store is closed")
+        try:
+            try:
+                reader = self._idle.get_nowait()
+            except Empty:
+                reader = Reader(self._path, self._names)
+            try:
+                yield reader
+            finally:
+                if self._open and self._idle.qsize() < _POOL:
+                    self._idle.put(reader)
+                else:
+                    reader.db.close()
+        except sqlite3.Error as error:
+            raise explain(error, self._path) from error
+
+    def close(self) -> None:
+        self._open = False
+        while not self._idle.empty():
+            self._idle.get_nowait().db.close()
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Another process holds the lock: trying again may help."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_outside(error: sqlite3.Error) -> bool:
+    """The disk, its owner or another process is to blame, not what was to be written."""
+    return is_locked(error) or _code(error) in (
+        sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
+    )  # fmt: skip
+
+
+def explain(error: sqlite3.Error, path: Path) -> StoreError:
+    """What happened in words, with the next thing to do. A full disk is never reported as damage."""
+    code = _code(error)
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _free_bytes(path) < _FULL_BYTES):
+        return StoreError(f"the disk of {path.parent} is full", hint="free some space: recording goes on by itself")
+    if is_locked(error):
+        return StoreError(f"another process keeps {path} locked", hint=f"fuser -v {path}")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreError(f"{path} is damaged: {error}", hint="reef doctor")
+    return StoreError(f"cannot use {path}: {error}", hint="reef doctor")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code; 0 where Python, not SQLite, raised."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+
+
+def _free_bytes(path: Path) -> int:
+    try:
+        status = os.statvfs(path.parent)
+    except OSError:
+        return _FULL_BYTES
+    return status.f_bavail * status.f_frsize

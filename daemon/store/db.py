@@ -1,0 +1,192 @@
+"""The store's face: everything that is kept goes in and comes out here.
+
+Writes go to one thread and return a future at once; it resolves after COMMIT. Reads may come from any thread and never
+wait for writes. Whoever holds a resolved future can rely on the disk.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from daemon.core.errors import StoreError
+from daemon.core.paths import private_directory
+from daemon.core.records import (
+    Appended,
+    Exchange,
+    NewReport,
+    RecordRow,
+    ReportRow,
+    SessionRow,
+    StoredMessage,
+    TokenSpan,
+    Transcript,
+)
+from daemon.core.redact import Redactor
+from daemon.store import feedback, records, requests, search, sessions, spans, verify
+from daemon.store.connection import Durability, Pool, explain, open_writer
+from daemon.store.ledger import Ledger, Redact, prepare, unsplit
+from daemon.store.migrations import migrate
+from daemon.store.names import Names
+from daemon.store.writer import Hooks, Job, Writer
+
+
+class Store:
+    """Records, sessions and feedback of one home. Open it once a process; another process may read it meanwhile."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, redact: Redact) -> None:
+        self.on_commit: Callable[[list[Appended]], None] | None = None
+        self._redact = redact
+        self._names = Names()
+        self._ledger = Ledger(self._names, redact)
+        self._pool = Pool(path)
+        self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
+
+    @classmethod
+    def open(cls, path: Path, durability: Durability = "full", redact: Redact | None = None) -> "Store":
+        """Open or make the store at ``path``. Raises StoreError.
+
+        ``redact`` sees whatever a transcript did not: bodies that could not be parsed, error texts, paths, feedback.
+        Without it an own redactor does, whose marks are only comparable within this process.
+        """
+        private_directory(path.parent)
+        try:
+            db = open_writer(path, durability)
+        except OSError as error:
+            raise StoreError(f"cannot open {path}: {error.strerror}", hint="reef doctor") from error
+        except sqlite3.Error as error:
+            raise explain(error, path) from error
+        try:
+            migrate(db)
+        except sqlite3.Error as error:
+            db.close()
+            raise explain(error, path) from error
+        except StoreError:
+            db.close()
+            raise
+        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact)
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    def append(self, exchange: Exchange, parse: Callable[[], Transcript]) -> "Future[Appended]":
+        """Store one exchange. ``parse`` runs in the writer's thread; when it raises the bodies are kept whole."""
+        return self._submit(
+            lambda: prepare(exchange, parse, self._redact),
+            self._ledger.append,
+            lambda db, error: self._ledger.append(db, unsplit(exchange, self._redact, f"not split: {error!r}")),
+        )
+
+    def report(self, report: NewReport) -> "Future[tuple[ReportRow, bool]]":
+        """Store feedback; the bool says whether it is new. Fails with UsageError, UnknownReference or Conflict."""
+        return self._submit(
+            lambda: feedback.check(report), lambda db, _: feedback.report(db, self._names, report, self._redact)
+        )
+
+    def undo(self, scenario: str | None, receipt: str | None) -> "Future[ReportRow]":
+        """Take back the last report that stands. Fails with NotFound."""
+        return self._submit(lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt))
+
+    def close(self) -> None:
+        """Commit what waits and close. Whatever comes later fails with StoreError."""
+        self._writer.close()
+        self._pool.close()
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def sessions(
+        self, *, scenario: str | None = None, limit: int = 50, before: str | None = None
+    ) -> tuple[list[SessionRow], str | None]:
+        """Latest activity first, with the cursor of the next page."""
+        with self._pool.reader() as reader:
+            return sessions.sessions(reader, scenario, limit, before)
+
+    def session(self, id: str) -> SessionRow:
+        """Raises NotFound."""
+        with self._pool.reader() as reader:
+            return sessions.session(reader, id)
+
+    def records(
+        self, *, session: str | None = None, limit: int = 50, before: str | None = None, after: str | None = None
+    ) -> tuple[list[RecordRow], str | None]:
+        """Latest first, or with ``after`` (a seq) oldest first; with the cursor of the next page."""
+        with self._pool.reader() as reader:
+            return records.records(reader, session, limit, before=before, after=after)
+
+    def record(self, receipt: str) -> RecordRow:
+        """Raises NotFound, as all that take a receipt."""
+        with self._pool.reader() as reader:
+            return records.record(reader, receipt)
+
+    def request(self, receipt: str) -> bytes:
+        """The request's body, redacted, otherwise byte for byte."""
+        with self._pool.reader() as reader:
+            return requests.request(reader, receipt)
+
+    def response(self, receipt: str) -> bytes:
+        """The response's body, redacted; empty where none was kept."""
+        with self._pool.reader() as reader:
+            return requests.response(reader, receipt)
+
+    def span(self, receipt: str) -> TokenSpan | None:
+        with self._pool.reader() as reader:
+            return spans.span(reader, receipt)
+
+    def messages(self, receipt: str) -> list[StoredMessage]:
+        with self._pool.reader() as reader:
+            return requests.messages(reader, receipt)
+
+    def new_messages(self, receipt: str) -> list[StoredMessage]:
+        """The request's messages that the parent's prompt and answer did not have."""
+        with self._pool.reader() as reader:
+            return requests.new_messages(reader, receipt)
+
+    def answer(self, receipt: str) -> StoredMessage | None:
+        with self._pool.reader() as reader:
+            return requests.answer(reader, receipt)
+
+    def reports_on(self, receipts: Sequence[str]) -> dict[str, list[ReportRow]]:
+        """The reports that name each receipt, oldest first; receipts without any are left out."""
+        with self._pool.reader() as reader:
+            return feedback.reports_on(reader, receipts)
+
+    def last(self, scenario: str | None = None) -> RecordRow | None:
+        """The last session's last answer of its main line."""
+        with self._pool.reader() as reader:
+            return records.last(reader, scenario)
+
+    def counts(self) -> dict[str, int]:
+        with self._pool.reader() as reader:
+            row = reader.db.execute("SELECT records, sessions, reports FROM tally").fetchone()
+        return dict(zip(("records", "sessions", "reports"), row, strict=True))
+
+    def verify(self) -> list[str]:
+        """Decode every row; what is wrong, a sentence each."""
+        with self._pool.reader() as reader:
+            return verify.verify(reader)
+
+    # -- the writer's thread ------------------------------------------------------------------------
+
+    def _submit(
+        self,
+        prepare: Callable[[], Any],
+        apply: Callable[[sqlite3.Connection, Any], Any],
+        fallback: Callable[[sqlite3.Connection, Exception], Any] | None = None,
+    ) -> "Future[Any]":
+        future: Future[Any] = Future()
+        self._writer.submit(Job(prepare, apply, future, fallback))
+        return future
+
+    def _committed(self, results: list[Any]) -> None:
+        appended = [result for result in results if isinstance(result, Appended)]
+        if appended and self.on_commit is not None:
+            self.on_commit(appended)
+
+    def _rolled_back(self) -> None:
+        self._names.forget()
+        self._ledger.forget()
+
+    def _idle(self, db: sqlite3.Connection) -> bool:
+        with self._pool.reader() as reader:
+            return search.index(db, reader) == search.BATCH

@@ -1,0 +1,63 @@
+"""What a record is to its session, decided from plain facts. Pure.
+
+Sessions, turn counts, feedback without references and everything that trains hang on this: a side call taken
+for the conversation makes ``reef bad`` rate a title.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.records import Kind, StoredMessage
+
+#: A side call is short; a conversation that merely quotes one of these forms is not.
+_SHORT: Final = 6
+#: How agents' own chores begin or what gives them away, as their requests were seen.
+_CHORES: Final = (
+    "Generate a title for this conversation:",  # OpenCode
+    "Managed memory has TWO directories",  # Qwen Code, memory extraction
+    "generates concise, one-line Git commit messages",  # Aider
+)
+#: A chore that sums up a conversation repeats how it began; shorter beginnings prove nothing.
+_QUOTE: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """``extends``: the kind of the record it goes on from. ``main_tools``: tools of the session's main line, None
+    without one."""
+
+    subagent: bool
+    retry: bool
+    extends: Kind | None
+    tools: int
+    main_tools: int | None
+    chore: bool
+
+
+def classify(facts: Facts) -> Kind:
+    """The first that holds: retry, subagent, side, main."""
+    if facts.retry:
+        return Kind.RETRY
+    if facts.subagent:
+        return Kind.SUBAGENT
+    if facts.extends is not None:
+        return Kind.SIDE if facts.extends is Kind.SIDE else Kind.MAIN
+    if facts.chore or (facts.main_tools and not facts.tools):
+        return Kind.SIDE
+    return Kind.MAIN
+
+
+def is_chore(messages: Sequence[StoredMessage]) -> bool:
+    """Whether a request is one of the known chores: a title, a memory extraction, a commit message."""
+    return len(messages) <= _SHORT and any(form in message.text for message in messages for form in _CHORES)
+
+
+def quotes(messages: Sequence[StoredMessage], title: str) -> bool:
+    """Whether a short request repeats a conversation's beginning, as title and summary calls do."""
+    beginning = title.rstrip("…")
+    return (
+        len(messages) <= 3
+        and len(beginning) >= _QUOTE
+        and any(beginning in " ".join(message.text.split()) for message in messages)
+    )

@@ -1,0 +1,228 @@
+"""Writing records: one exchange into its rows, inside the writer's transaction.
+
+Every exact byte must come back from what is written here, and nothing may be written that redaction has not seen. What
+the ledger remembers between records is only a shortcut; after a rollback it forgets everything.
+"""
+
+import dataclasses
+import json
+import sqlite3
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.records import Appended, Exchange, StoredMessage, Transcript
+from daemon.store import sessions, spans, titles, tree
+from daemon.store.messages import Frame, Kept, keep_frame, keep_message
+from daemon.store.names import Names
+from daemon.store.packing import Packer
+from daemon.store.prefix import shared
+from daemon.store.recent import Recent, Remembered
+from daemon.store.requests import message_ids, request_hash
+
+Redact = Callable[[bytes], tuple[bytes, int]]
+
+#: A request is kept whole again after this many links, so that reading one never walks further.
+_DEPTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An exchange with its transcript, ready for the transaction."""
+
+    exchange: Exchange
+    transcript: Transcript
+
+
+def prepare(exchange: Exchange, parse: Callable[[], Transcript], redact: Redact) -> Prepared:
+    """Parse outside the transaction. Whatever goes wrong, something comes back that can be stored."""
+    try:
+        return Prepared(exchange, parse())
+    except Exception as error:  # recording must not depend on an agent's bytes
+        return unsplit(exchange, redact, f"not parsed: {type(error).__name__}: {error}")
+
+
+def unsplit(exchange: Exchange, redact: Redact, note: str) -> Prepared:
+    """The exchange with its bodies whole and redacted, and without its token span."""
+    request, first = _readable(exchange.request, redact)
+    response, second = _readable(exchange.response, redact)
+    transcript = Transcript(
+        head=request, separator=b"", tail=b"", messages=(), root=bytes(16), answer=None, response=response,
+        redacted=first + second, note=titles.one_line(redact(note.encode("utf-8", "replace"))[0].decode()),
+    )  # fmt: skip
+    return Prepared(dataclasses.replace(exchange, span=None), transcript)
+
+
+def _readable(body: bytes, redact: Redact) -> tuple[bytes, int]:
+    """Only text: redaction can't look into compressed bytes, so they are not kept."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return b"", 0
+    return redact(body)
+
+
+class Ledger:
+    """The writer's side of records. Used by the writer thread alone."""
+
+    def __init__(self, names: Names, redact: Redact) -> None:
+        self._names = names
+        self._redact = redact
+        self._packer = Packer()
+        self._recent = Recent()
+        self._spans = spans.Remembered()
+
+    def forget(self) -> None:
+        self._recent.forget()
+        self._spans.forget()
+
+    def append(self, db: sqlite3.Connection, prepared: Prepared) -> Appended:
+        exchange, transcript = prepared.exchange, prepared.transcript
+        known = self._recent.get(exchange.scenario, exchange.dialect, transcript)
+        raws = tuple(message.raw for message in transcript.messages)
+        kept, chain = self._messages(db, prepared, raws, known)
+        frame, frame_id, frame_hash = self._frame(db, transcript, known)
+        hash = request_hash(frame_hash, [item.hash for item in kept])
+        if not kept:  # nothing to chain on: only the very same request again is recognised
+            chain = (chain[0], tree.link(chain[0], hash))
+        incoming = sessions.Incoming(
+            exchange, transcript, self._names.id(db, exchange.scenario),
+            self._names.optional_id(db, exchange.agent), chain, hash,
+        )  # fmt: skip
+        place = sessions.place(db, incoming)
+        session = sessions.enter(db, incoming, place)
+        seq = self._record(db, incoming, place, session)
+        answer = (
+            None if transcript.answer is None else keep_message(db, self._packer, exchange.dialect, transcript.answer)
+        )
+        size = len(frame.head) + len(frame.tail) + sum(map(len, raws))
+        self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known, size))
+        self._bodies(db, incoming, seq, place.parent)
+        stray = _stray(transcript.messages)
+        db.executemany(
+            "INSERT OR IGNORE INTO point VALUES (?,?,?)",
+            [(h, seq, a) for h, a in tree.points(chain, None if answer is None else answer.key, stray=stray)],
+        )
+        sessions.count(db, incoming, place, (session, seq))
+        self._recent.put(
+            exchange.scenario, exchange.dialect, transcript,
+            Remembered(seq, raws, kept, chain, frame, frame_id, frame_hash, size),
+        )  # fmt: skip
+        uid = db.execute("SELECT uid FROM session WHERE id = ?", (session,)).fetchone()[0]
+        return Appended(exchange.receipt, uid, place.kind, seq)
+
+    def _messages(
+        self, db: sqlite3.Connection, prepared: Prepared, raws: tuple[bytes, ...], known: Remembered | None
+    ) -> tuple[tuple[Kept, ...], tuple[bytes, ...]]:
+        exchange, transcript = prepared.exchange, prepared.transcript
+        common = 0 if known is None else shared(known.raws, raws)
+        kept = [] if known is None else list(known.kept[:common])
+        chain = (
+            [tree.start(exchange.scenario, exchange.dialect, transcript.root)]
+            if known is None
+            else list(known.chain[: common + 1])
+        )
+        for message in transcript.messages[common:]:
+            item = keep_message(db, self._packer, exchange.dialect, message)
+            kept.append(item)
+            chain.append(tree.link(chain[-1], item.key))
+        return tuple(kept), tuple(chain)
+
+    def _frame(
+        self, db: sqlite3.Connection, transcript: Transcript, known: Remembered | None
+    ) -> tuple[Frame, int, bytes]:
+        frame = Frame(transcript.head, transcript.separator, transcript.tail)
+        if known is not None and known.frame == frame:
+            return frame, known.frame_id, known.frame_hash
+        id, hash = keep_frame(db, self._packer, frame, None if known is None else known.frame_id)
+        return frame, id, hash
+
+    def _record(self, db: sqlite3.Connection, new: sessions.Incoming, place: sessions.Place, session: int) -> int:
+        e, t, names = new.exchange, new.transcript, self._names
+        values: dict[str, object] = {
+            "receipt": e.receipt, "session": session, "scenario": new.scenario, "kind": place.kind, "edge": place.edge,
+            "parent": place.parent, "retry_of": place.retry_of, "dialect": e.dialect, "end": e.end, "status": e.status,
+            "stream": e.stream, "started_ns": e.started_ns, "duration_us": max(0, e.duration_us),
+            "first_byte_us": None if e.first_byte_us is None else max(0, e.first_byte_us),
+            "engine": names.id(db, e.engine), "model_asked": names.id(db, e.model_asked),
+            "model": names.optional_id(db, t.model), "release_id": names.id(db, e.release_id),
+            "weights": names.optional_id(db, e.weights), "agent": new.agent, "prompt_tokens": t.usage.prompt,
+            "cached_tokens": t.usage.cached, "completion_tokens": t.usage.completion,
+            "reasoning_tokens": t.usage.reasoning, "stop_reason": t.stop_reason, "error": self._clean(e.error),
+            "preview": self._preview(new), "messages": len(t.messages), "tools": t.tools, "redacted": t.redacted,
+        }  # fmt: skip
+        cursor = db.execute(
+            f"INSERT INTO record ({','.join(values)}) VALUES ({','.join('?' * len(values))})", tuple(values.values())
+        )
+        db.execute("UPDATE tally SET records = records + 1")
+        return cursor.lastrowid or 0
+
+    def _request(self, db: sqlite3.Connection, new: sessions.Incoming, place: sessions.Place, parts: "_Parts") -> None:
+        exchange, transcript = new.exchange, new.transcript
+        ids = [item.id for item in parts.kept]
+        base, kept, depth = self._base(db, ids, place, parts.known)
+        seen = kept if place.edge is sessions.Edge.REWRITE else place.seen
+        size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
+        tags, _ = self._redact(json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True).encode())
+        db.execute(
+            f"INSERT INTO request VALUES ({','.join('?' * 18)})",
+            (
+                parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
+                None if parts.answer is None else parts.answer.id, seen, transcript.root,
+                new.chain[-1], new.hash, size, self._clean(exchange.path), exchange.subagent, exchange.cwd,
+                exchange.commit, tags.decode(), transcript.note,
+            ),
+        )  # fmt: skip
+
+    def _base(
+        self, db: sqlite3.Connection, ids: list[int], place: sessions.Place, known: Remembered | None
+    ) -> tuple[int | None, int, int]:
+        """What to share with an earlier request: (its seq, message ids kept from it, links below)."""
+        base = place.parent if place.retry_of is None else place.retry_of
+        if base is None:
+            return None, 0, 0
+        depth = db.execute("SELECT depth FROM request WHERE seq = ?", (base,)).fetchone()[0] + 1
+        if depth >= _DEPTH:
+            return None, 0, 0
+        at_hand = known if known is not None and known.seq == base else None
+        theirs = message_ids(db, base) if at_hand is None else [item.id for item in at_hand.kept]
+        kept = shared(ids, theirs)
+        return (base, kept, depth) if kept else (None, 0, 0)
+
+    def _bodies(self, db: sqlite3.Connection, new: sessions.Incoming, seq: int, parent: int | None) -> None:
+        response = new.transcript.response
+        if response:
+            db.execute("INSERT INTO response VALUES (?,?,?)", (seq, len(response), self._packer.pack(response)))
+        span = new.exchange.span
+        if span is not None:
+            weights = self._names.id(db, span.weights)
+            spans.keep(db, self._packer, span, weights=weights, place=(seq, parent), remembered=self._spans)
+
+    def _preview(self, new: sessions.Incoming) -> str:
+        """What was answered, else what went wrong, else what was asked."""
+        transcript = new.transcript
+        texts = ["" if transcript.answer is None else transcript.answer.text, self._clean(new.exchange.error) or ""]
+        texts += [message.text for message in transcript.messages[-1:]]
+        return next((line for text in texts if (line := titles.one_line(text))), "")
+
+    def _clean(self, text: str | None) -> str | None:
+        """Short texts of the exchange itself: an upstream's error may quote a key, a path may carry one."""
+        return None if text is None else self._redact(text.encode("utf-8", "replace"))[0].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    seq: int
+    frame_id: int
+    kept: tuple[Kept, ...]
+    answer: Kept | None
+    known: Remembered | None
+    #: Bytes of the request without its separators.
+    size: int
+
+
+def _stray(messages: tuple[StoredMessage, ...]) -> bool:
+    """Whether the last message may be a note that the agent drops: a user's right behind a tool's result or another
+    user's."""
+    return len(messages) > 1 and messages[-1].role == "user" and messages[-2].role in ("tool", "user")

@@ -1,0 +1,185 @@
+"""Messages and frames: the exact bytes of a request, each part once.
+
+A message is kept under the hash of its raw bytes. One that only looks different (an agent moved ``cache_control`` or
+folded a list) has the same key as an earlier one and is compressed against it; a frame is compressed against the frame
+of the session's last record. What is compressed against something is never itself such a base, so reading is two
+lookups deep.
+"""
+
+import json
+import sqlite3
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from daemon.core.records import Dialect, StoredMessage
+from daemon.store.connection import Reader
+from daemon.store.packing import Packer
+
+#: Below this a dictionary saves less than it costs to read.
+_WORTH_BASE: Final = 256
+#: SQLite takes 999 parameters everywhere.
+_CHUNK: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message in the store: its row, the hash of its raw bytes, and the key that counts for the prefix chain.
+
+    The key is the one it was first stored with: a later version of a dialect may compute another, and the chains
+    of old records must still add up.
+    """
+
+    id: int
+    hash: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a request's messages: ``head + separator.join(messages) + tail``."""
+
+    head: bytes
+    separator: bytes
+    tail: bytes
+
+    def hash(self) -> bytes:
+        digest = blake2b(struct.pack("<QQ", len(self.head), len(self.separator)), digest_size=16)
+        for part in (self.head, self.separator, self.tail):
+            digest.update(part)
+        return digest.digest()
+
+
+def digest(data: bytes) -> bytes:
+    """The content address: BLAKE2b, 16 bytes."""
+    return blake2b(data, digest_size=16).digest()
+
+
+def keep_message(db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage) -> Kept:
+    """Store ``message`` unless its bytes are there already. Only inside the writer's transaction."""
+    hash = digest(message.raw)
+    row = db.execute("SELECT id, key FROM message WHERE hash = ? AND dialect = ?", (hash, dialect)).fetchone()
+    if row is not None:
+        return Kept(row[0], hash, row[1])
+    text_at, text_bytes = _place_of_text(message)
+    whole = message.raw if text_at is not None else message.raw + message.text.encode("utf-8", "surrogatepass")
+    base, like = _base(db, packer, message) if len(whole) >= _WORTH_BASE else (None, None)
+    cursor = db.execute(
+        "INSERT INTO message (hash, dialect, key, role, base, raw_bytes, text_at, text_bytes, body)"
+        " VALUES (?,?,?,?,?,?,?,?,?)",
+        (
+            hash, dialect, message.key, message.role, base, len(message.raw), text_at, text_bytes,
+            packer.pack(whole, like),
+        ),
+    )  # fmt: skip
+    return Kept(cursor.lastrowid or 0, hash, message.key)
+
+
+def _place_of_text(message: StoredMessage) -> tuple[int | None, int]:
+    """Where the text stands in the raw bytes, as a JSON string would hold it: (offset or None, bytes)."""
+    for ascii in (False, True):
+        literal = json.dumps(message.text, ensure_ascii=ascii)[1:-1].encode("utf-8", "surrogatepass")
+        at = message.raw.find(literal)
+        if at >= 0:
+            return at, len(literal)
+    return None, 0
+
+
+def _base(db: sqlite3.Connection, packer: Packer, message: StoredMessage) -> tuple[int | None, bytes | None]:
+    row = db.execute(
+        "SELECT id, body FROM message WHERE key = ? AND base IS NULL ORDER BY id LIMIT 1", (message.key,)
+    ).fetchone()
+    return (None, None) if row is None else (row[0], packer.unpack(row[1]))
+
+
+def keep_frame(db: sqlite3.Connection, packer: Packer, frame: Frame, like: int | None) -> tuple[int, bytes]:
+    """Store ``frame`` unless it is there; ``like`` is the id of a frame that probably resembles it. Returns id and
+    hash."""
+    hash = frame.hash()
+    row = db.execute("SELECT id FROM frame WHERE hash = ?", (hash,)).fetchone()
+    if row is not None:
+        return row[0], hash
+    whole = frame.head + frame.separator + frame.tail
+    base, dictionary = None, None
+    if like is not None and len(whole) >= _WORTH_BASE:
+        own, parent = db.execute("SELECT id, base FROM frame WHERE id = ?", (like,)).fetchone()
+        base = own if parent is None else parent
+        dictionary = packer.unpack(db.execute("SELECT body FROM frame WHERE id = ?", (base,)).fetchone()[0])
+    cursor = db.execute(
+        "INSERT INTO frame (hash, base, head_bytes, separator_bytes, body) VALUES (?,?,?,?,?)",
+        (hash, base, len(frame.head), len(frame.separator), packer.pack(whole, dictionary)),
+    )
+    return cursor.lastrowid or 0, hash
+
+
+def frame(reader: Reader, id: int) -> Frame:
+    base, head, separator, body = reader.db.execute(
+        "SELECT base, head_bytes, separator_bytes, body FROM frame WHERE id = ?", (id,)
+    ).fetchone()
+    like = None
+    if base is not None:
+        like = reader.packer.unpack(reader.db.execute("SELECT body FROM frame WHERE id = ?", (base,)).fetchone()[0])
+    whole = reader.packer.unpack(body, like)
+    return Frame(whole[:head], whole[head : head + separator], whole[head + separator :])
+
+
+def messages(reader: Reader, ids: Sequence[int]) -> list[StoredMessage]:
+    """The messages of these ids, in their order (an id may come twice)."""
+    rows = _rows(reader, ids)
+    found = {
+        id: StoredMessage(_raw(row, data), row.key, row.role, _text(row, data)) for id, (row, data) in rows.items()
+    }
+    return [found[id] for id in ids]
+
+
+def raws(reader: Reader, ids: Sequence[int]) -> list[bytes]:
+    """The same, only the raw bytes."""
+    found = {id: _raw(row, data) for id, (row, data) in _rows(reader, ids).items()}
+    return [found[id] for id in ids]
+
+
+class _Row(NamedTuple):
+    id: int
+    base: int | None
+    raw_bytes: int
+    text_at: int | None
+    text_bytes: int
+    key: bytes
+    role: str
+    body: bytes
+
+
+def _raw(row: _Row, data: bytes) -> bytes:
+    return data if row.text_at is not None else data[: row.raw_bytes]
+
+
+def _text(row: _Row, data: bytes) -> str:
+    if row.text_at is None:
+        return data[row.raw_bytes :].decode("utf-8", "surrogatepass")
+    literal = data[row.text_at : row.text_at + row.text_bytes].decode("utf-8", "surrogatepass")
+    text: str = json.loads(f'"{literal}"', strict=False)
+    return text
+
+
+def _rows(reader: Reader, ids: Sequence[int]) -> dict[int, tuple[_Row, bytes]]:
+    """Each row with its body unpacked."""
+    rows = _select(reader, ids)
+    bases = {row.base for row in rows.values() if row.base is not None}
+    unpacked = {row.id: reader.packer.unpack(row.body) for row in _select(reader, bases).values()}
+    return {
+        row.id: (row, reader.packer.unpack(row.body, None if row.base is None else unpacked[row.base]))
+        for row in rows.values()
+    }
+
+
+def _select(reader: Reader, ids: Iterable[int]) -> dict[int, _Row]:
+    wanted = sorted(set(ids))
+    rows: dict[int, _Row] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        part = wanted[start : start + _CHUNK]
+        marks = ",".join("?" * len(part))
+        sql = f"SELECT {','.join(_Row._fields)} FROM message WHERE id IN ({marks})"
+        rows.update((row[0], _Row(*row)) for row in reader.db.execute(sql, part))
+    return rows

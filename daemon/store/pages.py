@@ -1,0 +1,28 @@
+"""Keyset pages: a cursor is the place of the last row shown, so that a page costs the same wherever it lies."""
+
+from typing import Any, Final
+
+from daemon.core.errors import UsageError
+
+_LARGEST_PAGE: Final = 1000
+_LARGEST_VALUE: Final = (1 << 63) - 1
+
+
+def page_size(limit: int) -> int:
+    """``limit`` in 1..1000; raises UsageError below."""
+    if limit < 1:
+        raise UsageError(f"limit {limit} is not a positive number")
+    return min(limit, _LARGEST_PAGE)
+
+
+def cursor_value(cursor: str) -> int:
+    """Raises UsageError for what no page ever gave out."""
+    if not (cursor.isascii() and cursor.isdecimal()) or int(cursor[:20]) > _LARGEST_VALUE:
+        raise UsageError(f"{cursor!r} is not a cursor", hint="use `next` of the page before")
+    return int(cursor)
+
+
+def page(rows: list[Any], limit: int) -> tuple[list[Any], str | None]:
+    """Cut a query of one row more than the page; each row begins with its place in the order."""
+    size = page_size(limit)
+    return (rows[:size], str(rows[size - 1][0])) if len(rows) > size else (rows, None)

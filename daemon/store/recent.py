@@ -1,0 +1,61 @@
+"""The last requests of the conversations that go on right now, so that a growing one costs what is new in it.
+
+Only a shortcut: everything in it is also in the database. The writer forgets it after a rollback.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from daemon.core.records import Dialect, Transcript
+from daemon.store.messages import Frame, Kept
+
+#: Bytes of requests held.
+_LIMIT: Final = 64 << 20
+
+_Start = tuple[str, Dialect, bytes, tuple[bytes, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One stored request: ``chain`` has one entry more than ``kept``."""
+
+    seq: int
+    raws: tuple[bytes, ...]
+    kept: tuple[Kept, ...]
+    chain: tuple[bytes, ...]
+    frame: Frame
+    frame_id: int
+    frame_hash: bytes
+    size: int
+
+
+class Recent:
+    """Least recently used out first. Conversations are told apart by how they begin."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[_Start, Remembered] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, scenario: str, dialect: Dialect, transcript: Transcript) -> Remembered | None:
+        start = _start(scenario, dialect, transcript)
+        found = self._entries.get(start)
+        if found is not None:
+            self._entries.move_to_end(start)
+        return found
+
+    def put(self, scenario: str, dialect: Dialect, transcript: Transcript, entry: Remembered) -> None:
+        start = _start(scenario, dialect, transcript)
+        old = self._entries.pop(start, None)
+        self._bytes += entry.size - (old.size if old is not None else 0)
+        self._entries[start] = entry
+        while self._bytes > _LIMIT and self._entries:
+            self._bytes -= self._entries.popitem(last=False)[1].size
+
+    def forget(self) -> None:
+        self._entries.clear()
+        self._bytes = 0
+
+
+def _start(scenario: str, dialect: Dialect, transcript: Transcript) -> _Start:
+    return scenario, dialect, transcript.root, tuple(message.key for message in transcript.messages[:2])

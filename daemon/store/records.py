@@ -1,0 +1,67 @@
+"""Reading record rows: lists, one record, the last answer. Pages are keyset pages over ``seq``."""
+
+from collections.abc import Sequence
+
+from daemon.core.errors import NotFound, UsageError
+from daemon.core.records import Dialect, End, Kind, RecordRow
+from daemon.store.connection import Reader
+from daemon.store.pages import cursor_value, page, page_size
+from daemon.store.sessions import last_session
+
+_ROW = """SELECT r.seq, r.receipt, s.uid, r.scenario, r.kind, r.dialect, r.end, r.status, r.stream, r.started_ns,
+    r.duration_us, r.first_byte_us, r.engine, r.model_asked, r.model, r.release_id, r.weights, r.agent, r.prompt_tokens,
+    r.cached_tokens, r.completion_tokens, r.stop_reason, r.error, r.preview, r.messages, r.redacted, p.receipt
+    FROM record r JOIN session s ON s.id = r.session LEFT JOIN record p ON p.seq = r.parent"""
+
+
+def record(reader: Reader, receipt: str) -> RecordRow:
+    row = reader.db.execute(f"{_ROW} WHERE r.receipt = ?", (receipt,)).fetchone()
+    if row is None:
+        raise NotFound(f"no record {receipt!r}", hint="reef traces list")
+    return _row(reader, row)
+
+
+def records(
+    reader: Reader, session: str | None, limit: int, *, before: str | None, after: str | None
+) -> tuple[list[RecordRow], str | None]:
+    """Latest first; with ``after``, the ones that came later, oldest first. ``session`` is a session's id."""
+    if before is not None and after is not None:
+        raise UsageError("before and after exclude each other")
+    where: list[str] = ["1"]
+    values: list[object] = []
+    if session is not None:
+        where.append("r.session = (SELECT id FROM session WHERE uid = ?)")
+        values.append(session)
+    if before is not None:
+        where.append("r.seq < ?")
+        values.append(cursor_value(before))
+    if after is not None:
+        where.append("r.seq > ?")
+        values.append(cursor_value(after))
+    order = "ASC" if after is not None else "DESC"
+    sql = f"{_ROW} WHERE {' AND '.join(where)} ORDER BY r.seq {order} LIMIT ?"
+    rows, cursor = page(reader.db.execute(sql, (*values, page_size(limit) + 1)).fetchall(), limit)
+    return [_row(reader, row) for row in rows], cursor
+
+
+def last(reader: Reader, scenario: str | None) -> RecordRow | None:
+    """The last session's last answer of its main line; None when that session has none yet."""
+    session = last_session(reader.db, reader.names, scenario)
+    if session is None:
+        return None
+    row = reader.db.execute(
+        f"{_ROW} WHERE r.seq = (SELECT answer_seq FROM session WHERE id = ?)", (session,)
+    ).fetchone()
+    return None if row is None else _row(reader, row)
+
+
+def _row(reader: Reader, row: Sequence[object]) -> RecordRow:
+    db, names = reader.db, reader.names
+    seq, receipt, session, scenario, kind, dialect, end, status, stream, started, duration, first_byte, *rest = row
+    engine, asked, model, release, weights, agent, prompt, cached, completion, stop, error, preview, *tail = rest
+    return RecordRow(
+        seq, receipt, session, names.text(db, scenario), Kind(kind), Dialect(dialect), End(end), status, bool(stream),  # type: ignore[arg-type]
+        started, duration, first_byte, names.text(db, engine), names.text(db, asked), names.optional_text(db, model),  # type: ignore[arg-type]
+        names.text(db, release), names.optional_text(db, weights), names.optional_text(db, agent), prompt, cached,  # type: ignore[arg-type]
+        completion, stop, error, preview, *tail,  # type: ignore[arg-type]
+    )  # fmt: skip

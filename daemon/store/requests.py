@@ -1,0 +1,74 @@
+"""Reading what was sent and answered: the exact bytes, the messages, what was new in a request."""
+
+import sqlite3
+import struct
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from daemon.core.errors import NotFound
+from daemon.core.records import StoredMessage
+from daemon.store import messages as content
+from daemon.store.connection import Reader
+
+#: The links from a request down to one that is kept whole.
+_LINKS = """WITH RECURSIVE link (seq, base, kept, depth, ids) AS (
+    SELECT seq, base, kept, depth, ids FROM request WHERE seq = ?
+    UNION ALL SELECT q.seq, q.base, q.kept, q.depth, q.ids FROM link JOIN request q ON q.seq = link.base)
+    SELECT kept, ids FROM link ORDER BY depth DESC"""
+
+
+def request_hash(frame: bytes, messages: Sequence[bytes]) -> bytes:
+    """What identifies a request's bytes: the hash over the hashes of its frame and messages."""
+    return blake2b(frame + b"".join(messages), digest_size=16).digest()
+
+
+def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
+    """The ids of a request's messages, put together along its links."""
+    parts: list[Sequence[int]] = []
+    wanted: int | None = None
+    for kept, blob in db.execute(_LINKS, (seq,)):
+        own = struct.unpack(f"<{len(blob) // 4}I", blob)
+        parts.append(own if wanted is None else own[: max(0, wanted - kept)])
+        wanted = kept if wanted is None else min(wanted, kept)
+    return [id for part in reversed(parts) for id in part]
+
+
+def request(reader: Reader, receipt: str) -> bytes:
+    """The request's (redacted) body, byte for byte."""
+    seq, frame_id, _, _ = _row(reader, receipt)
+    frame = content.frame(reader, frame_id)
+    raws = content.raws(reader, message_ids(reader.db, seq))
+    return frame.head + frame.separator.join(raws) + frame.tail
+
+
+def response(reader: Reader, receipt: str) -> bytes:
+    """The response's (redacted) body; empty when none was kept."""
+    seq, *_ = _row(reader, receipt)
+    row = reader.db.execute("SELECT body FROM response WHERE seq = ?", (seq,)).fetchone()
+    return b"" if row is None else reader.packer.unpack(row[0])
+
+
+def messages(reader: Reader, receipt: str) -> list[StoredMessage]:
+    seq, *_ = _row(reader, receipt)
+    return content.messages(reader, message_ids(reader.db, seq))
+
+
+def new_messages(reader: Reader, receipt: str) -> list[StoredMessage]:
+    """The request's messages that its parent, prompt and answer together, did not have."""
+    seq, _, _, seen = _row(reader, receipt)
+    return content.messages(reader, message_ids(reader.db, seq)[seen:])
+
+
+def answer(reader: Reader, receipt: str) -> StoredMessage | None:
+    _, _, id, _ = _row(reader, receipt)
+    return None if id is None else content.messages(reader, [id])[0]
+
+
+def _row(reader: Reader, receipt: str) -> tuple[int, int, int | None, int]:
+    row: tuple[int, int, int | None, int] | None = reader.db.execute(
+        "SELECT seq, frame, answer, seen FROM request WHERE seq = (SELECT seq FROM record WHERE receipt = ?)",
+        (receipt,),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"no record {receipt!r}", hint="reef traces list")
+    return row

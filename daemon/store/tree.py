@@ -1,0 +1,100 @@
+"""The prefix tree: which earlier record a request goes on from.
+
+Every record leaves points: the chain hash where its request ends and, with an answer, where the answer does. A request
+whose own chain passes through such a point continues that record. A chain starts from scenario, dialect and what
+stands before the messages, so nothing matches across those.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from daemon.core.records import Dialect, End, Kind
+
+#: Records looked at where many share a point (the same first prompt sent a thousand times).
+_CANDIDATES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record whose point a chain passes through, ``covered`` messages in. ``leaf``: nothing has continued it yet."""
+
+    seq: int
+    session: int
+    kind: Kind
+    end: End
+    answered: bool
+    leaf: bool
+    covered: int
+
+
+def start(scenario: str, dialect: Dialect, root: bytes) -> bytes:
+    """The chain before the first message."""
+    return blake2b(b"\0".join((scenario.encode(), dialect.encode(), root)), digest_size=16).digest()
+
+
+def link(before: bytes, key: bytes) -> bytes:
+    """The chain after one more message."""
+    return blake2b(before + key, digest_size=16).digest()
+
+
+def points(chain: Sequence[bytes], answer: bytes | None, *, stray: bool) -> list[tuple[bytes, bool]]:
+    """Where later requests can join this one: (hash, answered). ``chain`` has one entry more than there are messages.
+
+    ``stray``: the last message may be one that the agent leaves out of its next request (OpenClaw adds such a note
+    after tool results), so the answer is also expected right behind the message before it.
+    """
+    found = [(chain[-1], False)] if len(chain) > 1 else []
+    if answer is not None:
+        found.append((link(chain[-1], answer), True))
+        if stray:
+            found.append((link(chain[-2], answer), True))
+    return found
+
+
+def find(db: sqlite3.Connection, chain: Sequence[bytes], session: int | None) -> Found | None:
+    """The record that this request continues: the longest prefix wins, then one that nothing continued, then the
+    latest.
+
+    ``session`` restricts the search to one session. Without it a match on a request alone (its answer came back
+    altered, or never came) counts only where a single session has it.
+    """
+    last = len(chain) - 1
+    for covered in range(last, 0, -1):
+        found = _at(db, chain[covered], covered, session)
+        usable = [item for item in found if item.answered] or [
+            item for item in found if covered < last and (session is not None or _one_session(found))
+        ]
+        if usable:
+            return max(usable, key=lambda item: (item.leaf, item.seq))
+    return None
+
+
+def same_request(db: sqlite3.Connection, end: bytes, hash: bytes, session: int | None) -> Found | None:
+    """The latest record with exactly this request (``end`` of its chain, ``hash`` of its bytes)."""
+    for item in _at(db, end, 0, session):
+        if not item.answered:
+            row = db.execute("SELECT 1 FROM request WHERE seq = ? AND hash = ?", (item.seq, hash)).fetchone()
+            if row is not None:
+                return item
+    return None
+
+
+def _one_session(found: list[Found]) -> bool:
+    return len({item.session for item in found}) == 1
+
+
+def _at(db: sqlite3.Connection, hash: bytes, covered: int, session: int | None) -> list[Found]:
+    rows = db.execute(
+        """SELECT p.seq, r.session, r.kind, r.end, p.answered,
+            p.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')
+        FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session
+        WHERE p.hash = ? AND (? IS NULL OR r.session = ?) ORDER BY p.seq DESC LIMIT ?""",
+        (hash, session, session, _CANDIDATES),
+    )
+    return [
+        Found(seq, owner, Kind(kind), End(end), bool(answered), bool(leaf), covered)
+        for seq, owner, kind, end, answered, leaf in rows
+    ]

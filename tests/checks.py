@@ -1,0 +1,155 @@
+"""Runs every check: format, lint, types, layers, tests. ``tests/check`` starts it with any Python; it needs no more.
+
+The environment is made once for each set of locked requirements and kept in the user's cache, so that a second clone
+starts at once. The engine's wheel and the default model are kept there too. Ends with a table of where the time went.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LOCK = ROOT / "requirements" / "dev.txt"
+PACKAGES = ("reef_cli", "daemon", "adapters", "recipes", "tests", "bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    name: str
+    seconds: float
+    passed: bool
+
+
+def main() -> int:
+    options, pytest_arguments = _arguments()
+    if options.lock:
+        return _write_locks()
+    started = time.monotonic()
+    try:
+        python = str(_environment())
+    except subprocess.CalledProcessError as error:
+        print(f"no environment for the checks: {shlex.join(error.cmd)} failed", file=sys.stderr)
+        print("on Debian and Ubuntu: sudo apt install python3-venv; else check the network", file=sys.stderr)
+        return 1
+    setup = [
+        Step("engine", (python, "-m", "daemon.engines.wheel")),
+        Step("model", (python, "-m", "tests.default_model")),
+    ]
+    results = [Result("setup", time.monotonic() - started, True), *_run(setup, stop=True)]
+    if all(result.passed for result in results):
+        results += _run(_checks(python, pytest_arguments, fix=options.fix, slow=options.slow), stop=False)
+    return _conclude(results)
+
+
+def _arguments() -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(
+        prog="tests/check",
+        description="Run every check. What is not known here goes to pytest: -k WORD, paths, -x.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--slow", action="store_true", help="also the tests that take minutes or install real agents")
+    parser.add_argument("--fix", action="store_true", help="format and fix what can be fixed")
+    parser.add_argument("--lock", action="store_true", help="rewrite requirements/ from pyproject.toml; needs uv")
+    return parser.parse_known_args()
+
+
+def _checks(python: str, pytest_arguments: list[str], *, fix: bool, slow: bool) -> list[Step]:
+    packages = [name for name in PACKAGES if (ROOT / name).is_dir()]
+    scope = [] if slow else ["-m", "not slow"]
+    return [
+        Step("format", (python, "-m", "ruff", "format", *([] if fix else ["--check"]))),
+        Step("lint", (python, "-m", "ruff", "check", *(["--fix"] if fix else []))),
+        Step("types", (python, "-m", "mypy", *packages)),
+        Step("layers", (str(Path(python).with_name("lint-imports")),)),
+        Step("tests", (python, "-m", "pytest", "--durations=10", "--durations-min=1", *scope, *pytest_arguments)),
+    ]
+
+
+def _environment() -> Path:
+    """The Python of an environment with exactly what the lock says; made if it is not there."""
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    key = hashlib.sha256(LOCK.read_bytes() + sys.prefix.encode()).hexdigest()[:12]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reef" / "check"
+    folder = cache / f"{tag}-{key}"
+    python = folder / "bin" / "python"
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "complete").exists() and python.exists():
+            return python
+        print(f"== setup: an environment with {LOCK.relative_to(ROOT)}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*install, "--require-hashes", "--requirement", str(LOCK)], check=True)
+        (folder / "complete").touch()
+    return python
+
+
+def _run(steps: list[Step], *, stop: bool) -> list[Result]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    results: list[Result] = []
+    for step in steps:
+        print(f"== {step.name}", flush=True)
+        started = time.monotonic()
+        passed = subprocess.run(step.command, cwd=ROOT, env=environment).returncode == 0
+        results.append(Result(step.name, time.monotonic() - started, passed))
+        if stop and not passed:
+            break
+    return results
+
+
+def _conclude(results: list[Result]) -> int:
+    print("\n== where the time went", flush=True)
+    for result in results:
+        print(f"{result.name:<10} {result.seconds:8.1f} s  {'ok' if result.passed else 'FAILED'}")
+    failed = [result.name for result in results if not result.passed]
+    print(
+        f"{'total':<10} {sum(result.seconds for result in results):8.1f} s  {', '.join(failed) or 'all ok'}", flush=True
+    )
+    return 1 if failed else 0
+
+
+def _write_locks() -> int:
+    """One resolution for every Python and platform; hashes for every file; no index named in the result."""
+    uv = shutil.which("uv")
+    if uv is None:
+        print("tests/check --lock needs uv on the PATH", file=sys.stderr)
+        return 1
+    resolve = [
+        uv,
+        "pip",
+        "compile",
+        "--quiet",
+        "--universal",
+        "--python-version=3.11",
+        "--generate-hashes",
+        "--upgrade",
+    ]
+    resolve += ["--custom-compile-command=tests/check --lock", "--no-emit-package=llama-cpp-python"]
+    core, project = ROOT / "requirements" / "core.txt", "pyproject.toml"
+    subprocess.run([*resolve, project, "--extra=local", "-o", str(core)], cwd=ROOT, check=True)
+    subprocess.run(
+        [*resolve, project, "--extra=local", "--group=dev", "-c", str(core), "-o", str(LOCK)], cwd=ROOT, check=True
+    )
+    build = ROOT / "requirements" / "build.txt"
+    subprocess.run([*resolve, "-", "-o", str(build)], cwd=ROOT, check=True, input=b"hatchling>=1.27\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

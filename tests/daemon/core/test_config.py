@@ -1,0 +1,92 @@
+"""Configuration: typed, checked, and errors that say what to change."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.core.config import Config, RemoteConfig, load, parse
+from daemon.core.errors import ConfigError
+
+ARTICLE = """
+reef:
+  recipe: recipes.sao.recipe:SAORecipe   # Plug in an evolution recipe
+  batch_size: 1                          # Recipe-specific configuration
+  max_staleness: 18
+"""
+
+
+@pytest.mark.parametrize("text", ["", "\n# nothing\n", "{}"])
+def test_nothing_said_means_the_defaults(text: str) -> None:
+    assert parse(text) == Config()
+
+
+def test_the_articles_file_loads_as_printed() -> None:
+    assert parse(ARTICLE).reef == {"recipe": "recipes.sao.recipe:SAORecipe", "batch_size": 1, "max_staleness": 18}
+
+
+def test_everything_can_be_set() -> None:
+    config = parse("""
+engine: claude
+unknown_model: error
+models: {"claude-*": claude, default: embedded}
+server: {port: 9000, drain_seconds: 5}
+embedded: {context: 4096, threads: null, idle_unload_seconds: 0}
+engines:
+  claude: {base_url: "https://api.anthropic.com", api: anthropic, key: "env:ANTHROPIC_API_KEY"}
+store: {durability: normal}
+""")
+    assert (config.engine, config.unknown_model, config.models["claude-*"]) == ("claude", "error", "claude")
+    assert (config.server.port, config.server.drain_seconds, config.server.host) == (9000, 5.0, "127.0.0.1")
+    assert (config.embedded.context, config.embedded.threads, config.embedded.idle_unload_seconds) == (4096, None, 0.0)
+    remote = RemoteConfig("https://api.anthropic.com", "anthropic", "env:ANTHROPIC_API_KEY")
+    assert config.engines == {"claude": remote}
+    assert config.store.durability == "normal"
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("sever: {}", "unknown key 'sever'", "'server'"),
+        ("server: {prot: 1}", "server: unknown key 'prot'", "'port'"),
+        ("zzz: 1", "unknown key 'zzz'", "known keys"),
+        ("server: {port: abc}", "server: port: expected int, got 'abc'", None),
+        ("server: {port: true}", "expected int", None),
+        ("server: {drain_seconds: -1}", "negative", None),
+        ("store: {durability: maybe}", "'maybe' is not one of full, normal", None),
+        ("engine: claude", "no engine is called 'claude'", "embedded"),
+        ("models: {x: claude}", "models.x: no engine is called 'claude'", "embedded"),
+        ("engines: {embedded: {base_url: 'http://x'}}", "taken", "another name"),
+        ("engines: {x: {base_url: 'api.openai.com'}}", "is not a URL", "https://"),
+        ("- a\n- b", "expected a mapping", None),
+        ("models: [a]", "models: expected a mapping", None),
+        ("a: [", "is not YAML", "validate"),
+    ],
+)
+def test_a_mistake_is_named_with_a_way_out(text: str, said: str, hint: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, source="serve.yaml")
+    assert said in caught.value.message
+    assert "serve.yaml" in caught.value.message
+    if hint is not None:
+        assert hint in (caught.value.hint or "")
+
+
+def test_a_key_in_the_configuration_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("engines: {x: {base_url: 'https://x', key: sk-live-1234}}")
+    assert "sk-live-1234" not in f"{caught.value.message}{caught.value.hint}"
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(ARTICLE)
+    assert load(file).reef["batch_size"] == 1
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no configuration at"):
+        load(tmp_path / "none.yaml")
+    (tmp_path / "odd.yaml").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path, tmp_path / "odd.yaml"):
+        with pytest.raises(ConfigError, match="cannot read"):
+            load(path)

@@ -1,0 +1,62 @@
+"""Waking those who watch."""
+
+import asyncio
+import threading
+from typing import Any
+
+from daemon.core.records import ReportRow
+from daemon.server.events import Changes
+
+
+def report(number: int) -> ReportRow:
+    return ReportRow(f"rep_{number}", "default", 1.0, None, (), {}, number, None)
+
+
+async def test_a_watcher_wakes_on_a_change_from_another_thread() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    waiting = asyncio.create_task(changes.after(0, 30))
+    await asyncio.sleep(0)
+    thread = threading.Thread(target=changes.committed, args=([],))
+    thread.start()
+    assert await asyncio.wait_for(waiting, 10) == 1
+    thread.join()
+
+
+async def test_what_changed_before_waiting_is_not_missed() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    changes.raise_one()
+    assert await asyncio.wait_for(changes.after(0, 30), 10) == 1
+
+
+async def test_nothing_new_comes_back_after_its_time() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    assert await changes.after(0, 0.01) == 0
+
+
+async def test_every_watcher_wakes() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    waiting = [asyncio.create_task(changes.after(0, 30)) for _ in range(5)]
+    await asyncio.sleep(0)
+    changes.raise_one()
+    assert await asyncio.wait_for(asyncio.gather(*waiting), 10) == [1] * 5
+
+
+async def test_a_watcher_that_left_harms_nobody() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    left = asyncio.create_task(changes.after(0, 30))
+    stayed = asyncio.create_task(changes.after(0, 30))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.sleep(0)
+    changes.raise_one()
+    assert await asyncio.wait_for(stayed, 10) == 1
+
+
+async def test_feedback_is_told_once_to_each_watcher_and_old_feedback_is_let_go() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    start = changes.version
+    for number in range(150):
+        changes.reported(report(number))
+    told: list[Any] = changes.reports(start)
+    assert [row.id for row in told] == [f"rep_{number}" for number in range(50, 150)]
+    assert changes.reports(changes.version) == []

@@ -1,0 +1,150 @@
+"""What goes out when: streams at once but for their end, everything else when it is whole."""
+
+from typing import Any
+
+import pytest
+
+from daemon.core.records import Dialect, End, Usage
+from daemon.core.redact import Redactor
+from daemon.server.exchange import Call, Outgoing
+from daemon.server.identity import identify
+
+SSE = [(b"content-type", b"text/event-stream")]
+JSON = [(b"content-type", b"application/json")]
+
+
+class Client:
+    """An ASGI ``send`` that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    async def __call__(self, message: Any) -> None:
+        self.sent.append(message)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.sent) and self.sent[-1].get("more_body") is False
+
+    def header(self, name: bytes) -> bytes | None:
+        return next((value for key, value in self.sent[0]["headers"] if key == name), None)
+
+
+def call(path: str = "/v1/chat/completions", query: bytes = b"") -> Call:
+    scope = {"path": path, "query_string": query, "method": "POST", "headers": [(b"user-agent", b"pi/1.6.0")]}
+    made = Call(Dialect.CHAT, scope, "base", Redactor(b"key"))
+    made.identity = identify(made.headers)
+    return made
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+async def test_a_streams_head_goes_out_before_anything_is_there(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    assert client.sent[0]["status"] == 200
+    assert client.header(b"x-reef-agent-record-id")
+    assert client.header(b"x-reef-release-id") == b"base"
+
+
+async def test_a_streams_events_pass_at_once_and_its_end_waits(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b'data: {"a":1}\n\n')
+    assert client.body == b'data: {"a":1}\n\n'
+    await outgoing.feed(b"data: [DONE]\n\n")
+    assert client.body == b'data: {"a":1}\n\n'
+    assert outgoing.saw_the_end
+    await outgoing.finish()
+    assert client.body == b'data: {"a":1}\n\ndata: [DONE]\n\n' == outgoing.captured()
+    assert client.ended
+
+
+async def test_a_body_waits_whole_and_gets_its_length(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*JSON])
+    await outgoing.feed(b'{"a":1}')
+    assert client.sent == []
+    await outgoing.finish()
+    assert client.body == b'{"a":1}'
+    assert client.header(b"content-length") == b"7"
+
+
+async def test_a_long_body_passes_but_for_its_last_chunk(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*JSON, (b"content-length", b"6")])
+    for chunk in (b"ab", b"cd", b"ef"):
+        await outgoing.feed(chunk)
+    assert client.body == b"abcd"
+    await outgoing.finish()
+    assert client.body == b"abcdef"
+    assert client.ended
+
+
+async def test_an_error_replaces_what_was_not_sent(client: Client) -> None:
+    one = call()
+    outgoing = Outgoing(one, client)
+    await outgoing.begin(200, [*JSON])
+    await outgoing.feed(b"half an ans")
+    outgoing.replace(502, [*JSON], b'{"error":{}}')
+    await outgoing.finish()
+    assert (client.sent[0]["status"], client.body, outgoing.captured()) == (502, b'{"error":{}}', b'{"error":{}}')
+    assert one.status == 502
+
+
+async def test_an_error_in_a_stream_comes_after_what_was_sent(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b"data: 1\n\n")
+    outgoing.hold(b'data: {"error":{"message":"x"}}\n\n')
+    await outgoing.finish()
+    assert client.body == b'data: 1\n\ndata: {"error":{"message":"x"}}\n\n'
+
+
+async def test_what_broke_off_is_flushed_without_an_end(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b"data: 1\n\ndata: tw")
+    await outgoing.flush()
+    assert client.body == b"data: 1\n\ndata: tw"
+    assert not client.ended
+    assert not outgoing.saw_the_end
+
+
+async def test_an_error_event_is_seen(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b'data: {"error": {"message": "overloaded"}}\n\n')
+    assert outgoing.saw_an_error
+    assert not outgoing.saw_the_end
+
+
+def test_a_call_goes_upstream_below_the_base_url() -> None:
+    one = call("/v1/messages", b"beta=true")
+    one.request = b"{}"
+    sent = one.upstream()
+    assert (sent.method, sent.path, sent.body) == ("POST", "/messages?beta=true", b"{}")
+
+
+def test_a_finished_call_becomes_an_exchange() -> None:
+    one = call()
+    one.request, one.engine, one.model_asked, one.status = b"{}", "p", "m", 200
+    one.first_byte()
+    made = one.exchange(b"answer")
+    assert (made.agent, made.engine, made.end, made.response) == ("pi", "p", End.OK, b"answer")
+    assert made.first_byte_us is not None
+    assert 0 <= made.first_byte_us <= made.duration_us
+
+
+def test_the_engines_own_count_of_tokens_is_the_one_recorded() -> None:
+    one = call()
+    one.request = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
+    one.usage = Usage(prompt=7, completion=3, cached=2)
+    assert one.transcript(b"")().usage == Usage(prompt=7, completion=3, cached=2)

@@ -1,0 +1,66 @@
+"""The model list and token counts, with a provider as the default engine."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.provider import Provider, running_provider
+
+COVERS = ("daemon/server/inference.py", "daemon/server/app.py", "daemon/server/runtime.py")
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with running_provider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
+    config = f"""
+server: {{port: 0}}
+engine: claude
+engines: {{claude: {{base_url: "{provider.url}/v1", api: anthropic}}}}
+models: {{local: embedded, "gpt-*": claude}}
+"""
+    with running_daemon(module_home, config) as running:
+        yield running
+
+
+def test_counting_is_the_providers_where_the_model_is(daemon: RunningDaemon, provider: Provider) -> None:
+    body = {"model": "claude-x", "messages": [{"role": "user", "content": "x"}]}
+    status, headers, raw = daemon.post("/v1/messages/count_tokens?beta=true", body)
+    assert status == 200
+    assert json.loads(raw)["input_tokens"] > 0
+    assert headers["content-type"] == "application/json"
+    assert provider.requests[-1].query == "beta=true"
+
+
+def test_counting_without_a_model_on_this_machine_says_what_to_do(daemon: RunningDaemon) -> None:
+    status, _, raw = daemon.post("/v1/messages/count_tokens", {"model": "local", "messages": []})
+    assert status in (400, 503)
+    assert json.loads(raw)["error"]["message"]
+
+
+def test_counting_what_is_no_request_is_400(daemon: RunningDaemon) -> None:
+    assert daemon.post("/v1/messages/count_tokens", b"{")[0] == 400
+
+
+def test_a_request_for_a_model_that_is_not_here_says_what_to_do(daemon: RunningDaemon) -> None:
+    body = {"model": "local", "messages": [{"role": "user", "content": "x"}]}
+    status, headers, raw = daemon.post("/v1/chat/completions", body)
+    assert (status, headers["retry-after"]) == (503, "5")
+    assert "reef models add default" in json.loads(raw)["error"]["message"]
+
+
+def test_exact_names_are_listed_and_patterns_are_not(daemon: RunningDaemon) -> None:
+    listed = json.loads(daemon.open("/v1/models", b"", method="GET").read())
+    assert [entry["id"] for entry in listed["data"]] == ["default", "local"]
+    assert (listed["first_id"], listed["last_id"]) == ("default", "local")
+    assert daemon.open("/v1/models/local", b"", method="GET").status == 200
+    missing = daemon.open("/v1/models/nobody", b"", method="GET")
+    assert missing.status == 404
+    assert "nobody" in json.loads(missing.read())["error"]["message"]

@@ -1,0 +1,47 @@
+"""Kinds from plain facts."""
+
+import dataclasses
+
+import pytest
+
+from daemon.core.records import Kind
+from daemon.store.kinds import Facts, classify, is_chore, quotes
+from tests.fakes.exchanges import system, user
+
+PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=None, chore=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, Kind.MAIN),
+        ({"tools": 3}, Kind.MAIN),
+        ({"retry": True, "subagent": True}, Kind.RETRY),
+        ({"subagent": True, "chore": True}, Kind.SUBAGENT),
+        ({"chore": True, "tools": 6}, Kind.SIDE),
+        ({"main_tools": 5}, Kind.SIDE),
+        ({"main_tools": 5, "tools": 5}, Kind.MAIN),
+        ({"main_tools": 0}, Kind.MAIN),
+        ({"main_tools": 5, "extends": Kind.MAIN}, Kind.MAIN),
+        ({"main_tools": 5, "extends": Kind.RETRY}, Kind.MAIN),
+        ({"main_tools": 5, "extends": Kind.SIDE, "tools": 5}, Kind.SIDE),
+        ({"chore": True, "extends": Kind.MAIN}, Kind.MAIN),
+    ],
+)
+def test_the_first_fact_that_holds_decides(changes: dict[str, object], kind: Kind) -> None:
+    assert classify(dataclasses.replace(PLAIN, **changes)) is kind  # type: ignore[arg-type]
+
+
+def test_a_long_conversation_that_quotes_a_chore_is_none() -> None:
+    asked = user("Generate a title for this conversation:")
+    assert is_chore([system("s"), asked])
+    assert not is_chore([system("s"), *[user("x")] * 6, asked])
+
+
+def test_only_a_real_beginning_is_a_quote() -> None:
+    asked = [system("s"), user("User: Create  hello.txt\nnow\n\nAssistant: done")]
+    assert quotes(asked, "Create hello.txt now")
+    assert quotes(asked, "Create hello.txt…")
+    assert not quotes(asked, "Delete hello.txt")
+    assert not quotes(asked, "Create")
+    assert not quotes([*asked, user("a"), user("b")], "Create hello.txt now")

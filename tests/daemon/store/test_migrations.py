@@ -1,0 +1,64 @@
+"""Schemas go up, each step whole, and never down."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import StoreError
+from daemon.store import migrations
+from daemon.store.db import Store
+from daemon.store.migrations import STEPS, migrate
+
+
+def version(db: sqlite3.Connection) -> int:
+    number: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return number
+
+
+@pytest.fixture
+def db() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def test_a_new_file_gets_the_newest_schema(db: sqlite3.Connection) -> None:
+    migrate(db)
+    assert version(db) == len(STEPS)
+    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {"record", "request", "response", "message", "frame", "session", "report", "span", "words"} <= names
+
+
+def test_migrating_twice_changes_nothing(db: sqlite3.Connection) -> None:
+    migrate(db)
+    before = db.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()
+    migrate(db)
+    assert db.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall() == before
+
+
+def test_steps_are_numbered_without_a_gap() -> None:
+    assert [step[:5] for step in STEPS] == [f"m{number:04}" for number in range(1, len(STEPS) + 1)]
+
+
+def test_a_newer_schema_is_left_alone(path: Path) -> None:
+    Store.open(path).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+    with pytest.raises(StoreError, match="schema 999") as caught:
+        Store.open(path)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("upgrade reef")
+
+
+def test_a_step_that_fails_leaves_nothing_behind(
+    db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    migrate(db)
+    (tmp_path / "m9999_broken.py").write_text('STATEMENTS = ("CREATE TABLE half (x)", "CREATE NONSENSE")')
+    monkeypatch.setattr(migrations, "__path__", [*migrations.__path__, str(tmp_path)])
+    monkeypatch.setattr(migrations, "STEPS", (*STEPS, "m9999_broken"))
+    with pytest.raises(sqlite3.OperationalError, match="NONSENSE"):
+        migrate(db)
+    assert version(db) == len(STEPS)
+    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
+    assert not db.in_transaction

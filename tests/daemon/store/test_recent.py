@@ -1,0 +1,29 @@
+"""What is at hand of the conversations that go on."""
+
+import pytest
+
+from daemon.core.records import Dialect
+from daemon.store import recent
+from daemon.store.messages import Frame
+from daemon.store.recent import Recent, Remembered
+from tests.fakes.exchanges import system, transcript, user
+
+
+def remembered(seq: int, size: int) -> Remembered:
+    return Remembered(seq, (), (), (), Frame(b"", b"", b""), 1, b"", size)
+
+
+def test_what_is_at_hand_is_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "_LIMIT", 100)
+    kept = Recent()
+    talks = [transcript([system("s"), user(f"talk {number}")]) for number in range(3)]
+    for number, talk in enumerate(talks):
+        kept.put("s", Dialect.CHAT, talk, remembered(number, 40))
+    assert [kept.get("s", Dialect.CHAT, talk) is None for talk in talks] == [True, False, False]
+    assert kept.get("other", Dialect.CHAT, talks[2]) is None
+    kept.put("s", Dialect.CHAT, talks[2], remembered(9, 50))
+    found = kept.get("s", Dialect.CHAT, talks[2])
+    assert found is not None
+    assert found.seq == 9
+    kept.forget()
+    assert kept.get("s", Dialect.CHAT, talks[2]) is None

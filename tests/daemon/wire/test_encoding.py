@@ -1,0 +1,69 @@
+"""Compressed bodies are read for the record."""
+
+import gzip
+import zlib
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.wire import encoding
+from daemon.wire.encoding import Undecodable, decoded
+
+BODY = b'{"model":"m"}' * 50
+
+
+def _bare_deflate(body: bytes) -> bytes:
+    squeeze = zlib.compressobj(wbits=-15)
+    return squeeze.compress(body) + squeeze.flush()
+
+
+@pytest.mark.parametrize(
+    ("name", "squeezed"),
+    [
+        ("gzip", gzip.compress(BODY)),
+        ("x-gzip", gzip.compress(BODY)),
+        ("GZIP", gzip.compress(BODY)),
+        ("deflate", zlib.compress(BODY)),
+        ("deflate", _bare_deflate(BODY)),
+        ("zstd", zstandard.compress(BODY)),
+        ("", BODY),
+        ("identity", BODY),
+        ("gzip, zstd", zstandard.compress(gzip.compress(BODY))),
+    ],
+)
+def test_known_encodings_are_undone(name: str, squeezed: bytes) -> None:
+    assert decoded(squeezed, name) == BODY
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "zstd"])
+def test_an_empty_body_is_empty_in_any_encoding(name: str) -> None:
+    assert decoded(b"", name) == b""
+
+
+@given(st.integers(min_value=20))
+def test_a_gzip_body_that_was_cut_off_is_read_as_far_as_it_goes(length: int) -> None:
+    whole = gzip.compress(bytes(range(256)) * 40)
+    assert (bytes(range(256)) * 40).startswith(decoded(whole[:length], "gzip"))
+
+
+def test_zstd_frames_in_a_row_are_one_body() -> None:
+    assert decoded(zstandard.compress(b"one ") + zstandard.compress(b"two"), "zstd") == b"one two"
+
+
+def test_an_encoding_nobody_reads_here_is_named() -> None:
+    with pytest.raises(Undecodable, match="'br'"):
+        decoded(b"\x0b\x02\x80", "br")
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "zstd"])
+def test_bytes_of_another_kind_are_told(name: str) -> None:
+    with pytest.raises(Undecodable, match=name):
+        decoded(b"plain text, really", name)
+
+
+def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "LIMIT", 1000)
+    with pytest.raises(Undecodable, match="over 1000 bytes"):
+        decoded(gzip.compress(bytes(100_000)), "gzip")

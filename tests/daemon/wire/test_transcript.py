@@ -1,0 +1,278 @@
+"""What is kept of an exchange: exact, without secrets, and never at the price of an exception."""
+
+import gzip
+import json
+import re
+import threading
+import time
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daemon.core.records import Dialect, Transcript
+from daemon.wire.base import Redact, dialect
+
+COVERS = ("daemon/wire/chat.py", "daemon/wire/messages.py")
+CHAT, MESSAGES = Dialect.CHAT, Dialect.MESSAGES
+SECRET = "sk-canary0123456789"
+BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{}, {}]}).encode()
+
+
+def redact(raw: bytes) -> tuple[bytes, int]:
+    """What a redactor does, for one kind of secret."""
+    return re.subn(rb"sk-canary\d{10}", b"[secret:1]", raw)
+
+
+def recorded(name: Dialect, request: bytes = BODY, response: bytes = b"", **more: Any) -> Transcript:
+    return dialect(name).transcript(request, response, **{"stream": True, "redact": redact, **more})
+
+
+def sse(*texts: str) -> bytes:
+    chunks = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def joined(found: Transcript) -> bytes:
+    return found.head + found.separator.join(message.raw for message in found.messages) + found.tail
+
+
+def test_the_request_joins_back_and_the_response_is_kept() -> None:
+    found = recorded(CHAT, BODY, sse("Hel", "lo"))
+    assert joined(found) == BODY
+    assert found.response == sse("Hel", "lo")
+    assert found.answer is not None
+    assert (found.answer.role, found.answer.text) == ("assistant", "Hello")
+    assert (found.tools, found.redacted, found.note) == (2, 0, None)
+
+
+def test_a_secret_in_a_message_never_reaches_the_record() -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": f"key {SECRET}"}, {"role": "user"}]}).encode()
+    found = recorded(CHAT, body)
+    assert joined(found) == body.replace(SECRET.encode(), b"[secret:1]")
+    assert found.messages[0].text == "key [secret:1]"
+    assert found.redacted == 1
+
+
+def test_a_secret_around_the_messages_is_taken_out_too() -> None:
+    body = json.dumps({"system": f"use {SECRET}", "messages": [{}], "metadata": {"k": SECRET}}).encode()
+    found = recorded(MESSAGES, body)
+    assert SECRET.encode() not in joined(found)
+    assert found.redacted == 2
+
+
+def test_the_same_secret_leaves_the_same_key_and_root() -> None:
+    body = json.dumps({"system": SECRET, "messages": [{"role": "user", "content": SECRET}]}).encode()
+    one, other = recorded(MESSAGES, body), recorded(MESSAGES, body.replace(SECRET.encode(), b"[secret:1]"))
+    assert one.messages[0].key == other.messages[0].key
+    assert one.root == other.root
+
+
+def test_a_whole_secret_in_a_stream_is_taken_out_of_its_bytes() -> None:
+    found = recorded(CHAT, BODY, sse("it is ", SECRET))
+    assert found.response == sse("it is ", "[secret:1]")
+    assert found.answer is not None
+    assert found.answer.text == "it is [secret:1]"
+    assert found.redacted == 1
+
+
+def test_a_secret_spread_over_events_takes_the_streams_bytes_with_it() -> None:
+    found = recorded(CHAT, BODY, sse("it is sk-can", "ary0123", "456789"))
+    assert found.response == b""
+    assert found.answer is not None
+    assert found.answer.text == "it is [secret:1]"
+    assert found.redacted == 1
+    assert "spread over its events" in str(found.note)
+
+
+def test_one_whole_and_one_spread_secret_is_still_a_spread_one() -> None:
+    found = recorded(CHAT, BODY, sse(SECRET, " and sk-can", "ary0123456789"))
+    assert found.response == b""
+    assert found.answer is not None
+    assert SECRET not in found.answer.text
+
+
+def test_a_secret_spread_over_a_tool_calls_arguments_is_found() -> None:
+    events = [
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "t", "name": "b", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": '{"c":"sk-cana'},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": 'ry0123456789"}'},
+        },
+    ]
+    found = recorded(MESSAGES, BODY, b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events))
+    assert found.response == b""
+    assert found.answer is not None
+    assert b"canary" not in found.answer.raw
+
+
+def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
+    block = b'{"type":"thinking","thinking":"","signature":"EqQBCkYIBxgC=="}'
+    body = b'{"messages":[{"role":"assistant","content":[' + block + b"]}]}"
+    assert joined(recorded(MESSAGES, body)) == body
+
+
+@pytest.mark.parametrize(
+    ("encoding", "squeeze"), [("gzip", gzip.compress), ("zstd", zstandard.compress), ("", bytes), ("identity", bytes)]
+)
+def test_compressed_bodies_are_recorded_as_what_they_hold(encoding: str, squeeze: Any) -> None:
+    found = recorded(CHAT, squeeze(BODY), squeeze(sse("hi")), request_encoding=encoding, response_encoding=encoding)
+    assert joined(found) == BODY
+    assert found.response == sse("hi")
+    assert found.answer is not None
+
+
+def test_a_compressed_stream_that_broke_off_is_read_as_far_as_it_goes() -> None:
+    squeezed = gzip.compress(sse(*(f"word{i} " for i in range(3000))))
+    found = recorded(CHAT, BODY, squeezed[: len(squeezed) // 2], response_encoding="gzip")
+    assert found.answer is not None
+    assert found.answer.text.startswith("word0 word1 ")
+
+
+def test_what_cannot_be_decoded_is_not_kept_since_it_cannot_be_redacted() -> None:
+    found = recorded(CHAT, b"\x0b\x02", b"\x0b\x02", request_encoding="br", response_encoding="br")
+    assert (joined(found), found.response, found.answer) == (b"", b"", None)
+    assert "the request is not kept: the encoding 'br'" in str(found.note)
+
+
+@pytest.mark.parametrize("body", [b"not json", b"[]", b'{"messages":[{"a":1},{"b":2} ,{"c":3}]}', b"\xff\x00"])
+def test_a_request_that_does_not_split_is_kept_whole(body: bytes) -> None:
+    found = recorded(CHAT, body)
+    assert (found.head, found.messages, found.tail) == (body, (), b"")
+    assert found.note == "the request could not be split into messages"
+
+
+def test_a_secret_in_a_request_that_does_not_split_is_taken_out() -> None:
+    assert recorded(CHAT, f"key={SECRET}".encode()).head == b"key=[secret:1]"
+
+
+@pytest.mark.parametrize(
+    "message", [3, "text", None, [], {}, {"role": "wizard"}, {"role": "user", "content": 3}, {"role": 3}]
+)
+@pytest.mark.parametrize("name", list(Dialect))
+def test_a_message_that_cannot_be_read_is_kept_and_noted(name: Dialect, message: Any) -> None:
+    body = json.dumps({"messages": [message]}).encode()
+    found = recorded(name, body)
+    assert joined(found) == body
+    assert "a message could not be read" in str(found.note)
+    assert found.messages[0].text == json.dumps(message)
+
+
+def test_half_an_emoji_in_a_message_is_no_trouble() -> None:
+    body = rb'{"messages":[{"role":"user","content":"cut \ud83d"}]}'
+    found = recorded(CHAT, body)
+    assert joined(found) == body
+    assert (found.messages[0].text, found.note) == ("cut \ufffd", None)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200), st.booleans(), st.sampled_from(list(Dialect)))
+def test_no_bytes_at_all_make_it_raise(request: bytes, response: bytes, stream: bool, name: Dialect) -> None:
+    found = dialect(name).transcript(request, response, stream=stream, redact=lambda raw: (raw, 0))
+    assert joined(found) == request
+    assert found.response == response
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "role",
+                    "content",
+                    "text",
+                    "tool_calls",
+                    "function",
+                    "index",
+                    "delta",
+                    "choices",
+                    "usage",
+                    "message",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=4), st.sampled_from(list(Dialect)))
+def test_no_json_at_all_makes_it_raise(messages: list[Any], chunks: list[Any], name: Dialect) -> None:
+    request = json.dumps({"messages": messages, "system": chunks, "tools": messages}).encode()
+    response = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    codec = dialect(name)
+    assert joined(codec.transcript(request, response, stream=True, redact=lambda raw: (raw, 0))) == request
+    for message in messages:
+        codec.message(json.dumps(message).encode())
+
+
+class Counting:
+    """A redactor that counts the bytes it was given."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def redact(self, raw: bytes) -> tuple[bytes, int]:
+        self.seen += len(raw)
+        return raw, 0
+
+
+def test_a_growing_conversation_is_read_only_where_it_is_new() -> None:
+    counting = Counting()
+    take: Redact = counting.redact
+    messages = [{"role": "user", "content": f"{i} " + "x" * 2000} for i in range(50)]
+    tools = [{"name": "t", "description": "y" * 20_000}]
+    codec = dialect(CHAT)
+    for turn in range(1, 50):
+        body = json.dumps({"messages": messages[:turn], "tools": tools}).encode()
+        codec.transcript(body, b"", stream=False, redact=take)
+    assert counting.seen < 49 * 2100 + 25_000
+
+
+def test_another_redactor_reads_everything_anew() -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": SECRET}]}).encode()
+    assert SECRET in recorded(CHAT, body, redact=lambda raw: (raw, 0)).messages[0].text
+    assert SECRET not in recorded(CHAT, body).messages[0].text
+
+
+def test_threads_do_not_get_in_each_others_way() -> None:
+    bodies = [json.dumps({"messages": [{"role": "user", "content": str(i % 7)}] * 3}).encode() for i in range(200)]
+    wrong: list[bytes] = []
+
+    def work() -> None:
+        wrong.extend(body for body in bodies if joined(recorded(CHAT, body)) != body)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not wrong
+
+
+def test_a_long_conversation_is_recorded_in_a_few_milliseconds() -> None:
+    messages = [{"role": ("user", "assistant")[i % 2], "content": f"{i} " + "x" * 850} for i in range(400)]
+    codec = dialect(CHAT)
+    best = 9.0
+    for turn in range(380, 400, 2):
+        body = json.dumps({"model": "m", "messages": messages[:turn]}).encode()
+        start = time.perf_counter()
+        codec.transcript(body, sse("hi"), stream=True, redact=redact)
+        best = min(best, time.perf_counter() - start)
+    assert best < 0.02  # measured 1 ms; the margin is for a busy machine

@@ -1,0 +1,56 @@
+"""`reef env`: what a shell makes of it, and that the address answers."""
+
+import subprocess
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+from reef_cli.commands.env import _fish, _posix
+from tests.reef_cli.commands.conftest import Served
+from tests.reef_cli.conftest import Reef
+
+NAMES = [
+    "OPENAI_BASE_URL",
+    "OPENAI_API_BASE",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_API_KEY",
+    "REEF_URL",
+    "REEF_TOKEN",
+]
+
+
+def test_a_shell_reads_what_json_says(served: Served, cli: Reef) -> None:
+    wanted = cli("env", "--json").json()["env"]
+    assert list(wanted) == NAMES
+    script = cli("env").out + "".join(f'printf "%s\\n" "${name}"\n' for name in NAMES)
+    shell = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert shell.stdout.splitlines() == list(wanted.values())
+
+
+def test_the_address_answers_with_the_token(served: Served, cli: Reef) -> None:
+    told = cli("env", "--json").json()["env"]
+    address = urlsplit(told["OPENAI_BASE_URL"])
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=30)
+    connection.request("GET", f"{address.path}/models", headers={"Authorization": f"Bearer {told['OPENAI_API_KEY']}"})
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_the_token_is_the_agents_not_the_control_token(served: Served, cli: Reef) -> None:
+    assert served.daemon.control_token not in cli("env").out
+    assert served.daemon.agent_token in cli("env").out
+
+
+def test_fish_has_its_own_words(served: Served, cli: Reef) -> None:
+    lines = cli("env", "--shell", "fish").out.splitlines()
+    assert lines[0] == f"set -gx OPENAI_BASE_URL '{served.daemon.url}/v1';"
+
+
+@pytest.mark.parametrize("value", ["plain", "it's", '"$(rm)`x`', "a\\b", "back\\'slash", "new\nline"])
+def test_quoting_holds(value: str) -> None:
+    shell = subprocess.run(["sh", "-c", f"printf %s {_posix(value)}"], capture_output=True, text=True, check=True)
+    assert shell.stdout == value
+    assert "'" not in _fish(value)[1:-1].replace("\\\\", "").replace("\\'", "")

@@ -1,0 +1,88 @@
+"""`reef good · bad · note · undo`: what is rated, and that it is on record."""
+
+import pytest
+
+from daemon.core.errors import ExitCode
+from daemon.core.paths import Home
+from tests.reef_cli.commands.conftest import Served
+from tests.reef_cli.conftest import Reef
+
+
+def reports(served: Served, receipt: str) -> list[tuple[object, object, bool]]:
+    rows = served.daemon.get(f"/reef/records/{receipt}")["reports"]
+    return [(row["score"], row["feedback"], row["undone_ns"] is not None) for row in rows]
+
+
+@pytest.mark.parametrize(("verb", "score"), [("good", 1.0), ("bad", 0.0)])
+def test_a_rating_is_about_the_last_answer(served: Served, cli: Reef, verb: str, score: float) -> None:
+    receipt = served.ask(f"rate me {verb}", answer="it was the\nlast answer\u202e")
+    result = cli(verb)
+    assert result.code == 0
+    assert result.out.startswith(f"{verb}  {receipt}  it was the last answer")
+    assert "\u202e" not in result.out
+    assert reports(served, receipt) == [(score, None, False)]
+
+
+def test_a_rating_of_a_named_record(served: Served, cli: Reef) -> None:
+    receipt = served.ask("an early one")
+    served.ask("a later one")
+    told = cli("bad", receipt, "--json").json()
+    assert told["references"] == [receipt]
+    assert (told["score"], told["created"]) == (0.0, True)
+    assert reports(served, receipt) == [(0.0, None, False)]
+
+
+def test_a_note_keeps_its_words(served: Served, cli: Reef) -> None:
+    receipt = served.ask("note me")
+    words = 'use "uv", not pip; $(rm -rf) höre'
+    assert cli("note", words).out.startswith(f"noted  {receipt}")
+    assert reports(served, receipt) == [(None, words, False)]
+
+
+def test_a_note_that_begins_with_a_dash(served: Served, cli: Reef) -> None:
+    receipt = served.ask("note me with a dash")
+    assert cli("note", "--", "-1 for style", receipt).code == 0
+    assert reports(served, receipt) == [(None, "-1 for style", False)]
+
+
+def test_a_record_of_another_scenario_is_rated_there(served: Served, cli: Reef) -> None:
+    receipt = served.ask("from the work scenario", scenario="work/api")
+    assert cli("good", receipt).code == 0
+    assert reports(served, receipt) == [(1.0, None, False)]
+
+
+def test_the_last_answer_of_any_scenario_is_rated(served: Served, cli: Reef) -> None:
+    receipt = served.ask("the very last", scenario="work/api")
+    assert receipt in cli("good").out
+
+
+def test_undo_takes_the_last_one_back(served: Served, cli: Reef) -> None:
+    receipt = served.ask("undo me")
+    cli("bad")
+    assert cli("undo").out == f"undone: bad on {receipt}\n"
+    assert reports(served, receipt) == [(0.0, None, True)]
+
+
+def test_undo_of_a_named_record(served: Served, cli: Reef) -> None:
+    receipt = served.ask("undo this one")
+    cli("note", "wrong", receipt)
+    served.ask("rated later")
+    cli("good")
+    told = cli("undo", receipt, "--json").json()
+    assert (told["feedback"], told["references"]) == ("wrong", [receipt])
+
+
+def test_an_unknown_record_is_not_found(served: Served, cli: Reef) -> None:
+    result = cli("good", "rec_00000000000000000000000000", "--json")
+    assert result.code == ExitCode.NOT_FOUND
+    assert result.error()["kind"] == "not_found"
+    assert result.out == ""
+
+
+def test_nothing_to_rate_or_undo(reef: Reef, reef_home: Home) -> None:
+    reef_home.config.write_text("server: {port: 0}\n")
+    try:
+        assert reef("good").code == ExitCode.NOT_FOUND
+        assert reef("undo").code == ExitCode.NOT_FOUND
+    finally:
+        reef("stop")

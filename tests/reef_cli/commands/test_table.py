@@ -1,0 +1,32 @@
+"""The README's table of commands comes from the code."""
+
+from pathlib import Path
+
+import pytest
+
+from reef_cli.commands import COMMANDS, Group
+from reef_cli.commands.__main__ import END, START, table, updated
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_every_verb_has_a_row_with_its_arguments() -> None:
+    rows = table().splitlines()[2:]
+    assert len(rows) == sum(len(entry.verbs) if isinstance(entry, Group) else 1 for entry in COMMANDS.values())
+    assert "| `reef note TEXT [RECORD]` | Say something about an answer. |" in rows
+
+
+def test_only_what_stands_between_the_markers_changes() -> None:
+    text = updated(f"before\n{START}\nold\n{END}\nafter\n")
+    assert text == f"before\n{START}\n{table()}\n{END}\nafter\n"
+    assert updated(text) == text
+
+
+def test_markers_are_required() -> None:
+    with pytest.raises(ValueError, match="no <!-- commands -->"):
+        updated("nothing here")
+
+
+def test_the_readme_is_current() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert updated(text) == text, "python -m reef_cli.commands README.md"

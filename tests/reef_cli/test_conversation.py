@@ -1,0 +1,107 @@
+"""How a trace reads: one line for what is folded, all of it on request, everything inert."""
+
+from typing import Any
+
+import pytest
+
+from reef_cli import conversation
+
+RECORD = {
+    "receipt": "rec_1",
+    "kind": "main",
+    "end": "ok",
+    "status": 200,
+    "started_ns": 0,
+    "duration_us": 1_500_000,
+    "prompt_tokens": 100,
+    "cached_tokens": 0,
+    "completion_tokens": 20,
+    "model": "tiny",
+    "preview": "hello",
+    "error": None,
+}
+SESSION = {
+    "id": "ses_1",
+    "title": "A title",
+    "agent": "pi",
+    "scenario": "default",
+    "turns": 1,
+    "prompt_tokens": 100,
+    "completion_tokens": 20,
+    "cwd": "/work",
+    "score": 0.5,
+}
+
+
+def read(*parts: dict[str, Any], role: str = "assistant", full: bool = False) -> list[str]:
+    """The lines of one message."""
+    message = {"role": role, "parts": list(parts)}
+    trace = {
+        "session": SESSION,
+        "records": [{"record": RECORD, "new_messages": [message], "answer": None, "reports": []}],
+    }
+    return list(conversation.lines(trace, full=full))[4:]
+
+
+def test_the_heading_says_who_where_and_how_much() -> None:
+    lines = list(conversation.lines({"session": SESSION, "records": []}))
+    assert lines == ["A title", "ses_1, pi, scenario default, 1 turn, 100 + 20 tokens, /work, score 0.5"]
+
+
+def test_text_keeps_its_lines() -> None:
+    assert read({"type": "text", "text": "one\ntwo"}) == ["assistant", "  one", "  two"]
+
+
+@pytest.mark.parametrize(
+    ("part", "folded"),
+    [
+        ({"type": "thinking", "text": "hm " * 90}, "  thinking (270 characters) hm hm"),
+        (
+            {"type": "tool_use", "id": "c", "name": "bash", "arguments": '{"command": "ls"}'},
+            '  > bash {"command": "ls"}',
+        ),
+        ({"type": "tool_result", "id": "c", "content": "a\nb", "is_error": False}, "  < a b"),
+        ({"type": "tool_result", "id": "c", "content": "no", "is_error": True}, "  < error no"),
+        ({"type": "image", "media_type": "image/png", "source": "sha256:ab"}, "  [image image/png sha256:ab]"),
+        ({"type": "of a newer daemon"}, "  [of a newer daemon]"),
+    ],
+)
+def test_the_rest_is_folded_to_a_line(part: dict[str, Any], folded: str) -> None:
+    lines = read(part)
+    assert len(lines) == 2
+    assert lines[1].startswith(folded)
+
+
+def test_full_unfolds() -> None:
+    arguments = '{"command": "' + "x" * 200 + '"}'
+    lines = read({"type": "tool_use", "id": "c", "name": "bash", "arguments": arguments}, full=True)
+    assert lines == ["assistant", "  > bash", f"    {arguments}"]
+
+
+def test_a_system_prompt_is_folded_with_its_size() -> None:
+    (_, line) = read({"type": "text", "text": "rule " * 100}, role="system")
+    assert line.endswith("…  [500 characters]")
+
+
+def test_tool_results_carry_their_own_mark() -> None:
+    assert read({"type": "tool_result", "id": "c", "content": "ok", "is_error": False}, role="tool") == ["  < ok"]
+
+
+def test_a_record_that_did_not_end_well_says_so() -> None:
+    line = conversation.record_line({**RECORD, "end": "cancelled", "status": 499, "cached_tokens": 60})
+    assert "cancelled (499)" in line
+    assert "100 (60 cached) + 20 tokens" in line
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        ({"score": 1.0, "feedback": None}, "good"),
+        ({"score": 0.0, "feedback": "wrong file"}, "bad: wrong file"),
+        ({"score": 0.3, "feedback": None}, "score 0.3"),
+        ({"score": None, "feedback": "note\x1b"}, "note\\x1b"),
+        ({"score": 1.0, "feedback": None, "undone_ns": 5}, "good  (undone)"),
+    ],
+)
+def test_reports(report: dict[str, Any], line: str) -> None:
+    assert conversation.report_line(report) == line

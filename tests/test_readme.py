@@ -1,0 +1,37 @@
+"""The README says what is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from daemon.core.config import parse
+from daemon.core.errors import ExitCode
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+
+
+def test_it_opens_with_the_two_commands() -> None:
+    block = README.split("```")[1].splitlines()
+    assert [line.partition("#")[0].strip() for line in block[1:3]] == ["./install.sh --demo", "tests/check"]
+    assert len(README.split("```")[0].splitlines()) <= 3
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n(.*?)```", README, re.S))
+def test_every_configuration_shown_loads(text: str) -> None:
+    parse(text)
+
+
+def test_the_articles_configuration_is_shown_as_printed() -> None:
+    shown = parse(re.findall(r"```yaml\n(.*?)```", README, re.S)[0])
+    assert shown.reef == {"recipe": "recipes.sao.recipe:SAORecipe", "batch_size": 1, "max_staleness": 18}
+
+
+def test_every_exit_code_is_told() -> None:
+    told = README.split("Exit codes:")[1].split("## ")[0]
+    assert [int(code) for code in re.findall(r"(?:^|· |\s)(\d+) [a-z]", told)] == [int(code) for code in ExitCode]
+
+
+@pytest.mark.parametrize("path", re.findall(r"\b(?:tests/check|install\.sh|AGENTS\.md)\b", README))
+def test_every_file_it_names_is_there(path: str) -> None:
+    assert (Path(__file__).parents[1] / path).exists()
