@@ -35,7 +35,7 @@ _GRACE: Final = 1.0
 
 
 #: How long llama.cpp's threads spin for one another before they sleep (GNU OpenMP). Its default lets two busy programs
-#: on two cores stop the engine (no answer in a minute where this gives 19 tokens/s). This costs no more than a tenth of the
+#: on two cores stop the engine (no answer in a minute where this gives 19 tokens/s). This costs a tenth of the
 #: speed alone; sleeping at once (OMP_WAIT_POLICY=passive) costs half.
 _SPIN: Final = "10000"
 
