@@ -6,6 +6,7 @@ one thread; only `abort` is set from others.
 """
 
 import ctypes
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from daemon.core.errors import EngineUnavailable
 from daemon.engines.llama.model import Model
 from daemon.engines.llama.slots import Slot
+from daemon.engines.llama.threads import Threads
 
 #: Most tokens of one llama_decode. On 2 cores 512 at once read no faster than 128, and larger ones delay the others.
 BATCH: Final = 512
@@ -105,6 +107,7 @@ class Context:
         self._batch = _Batch(BATCH)
         self._never = native.ggml_abort_callback()
         self._aborting = native.ggml_abort_callback(lambda _: self.abort)  # kept: C holds only the address
+        self.threads = Threads(threads)
         self.slots = tuple(Slot(number) for number in range(parallel))
 
     def warm_up(self) -> None:
@@ -122,7 +125,11 @@ class Context:
         rows = self._batch.fill(shares)
         callback = self._aborting if abortable else self._never
         native.llama_set_abort_callback(self.handle, callback, ctypes.c_void_p(0))
+        started, used = time.perf_counter(), time.process_time()
         code = int(native.llama_decode(self.handle, self._batch.native))
+        ended = time.perf_counter()
+        if self.threads.note(ended - started, time.process_time() - used, ended):
+            native.llama_set_n_threads(self.handle, self.threads.count, self.threads.count)
         return code, rows
 
     def logits(self, row: int) -> npt.NDArray[np.float32]:

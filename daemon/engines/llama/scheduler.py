@@ -73,12 +73,15 @@ class Scheduler:
             if generation in self._batch:
                 self._context.abort = True
 
+    def stop(self) -> None:
+        """End `run` after the step it is in; what it was answering is left unfinished."""
+        self._inbox.put(None)
+
     # -- the thread that decodes ----------------------------------------------------------------------
 
     def run(self) -> None:
-        """Serve for ever; sleeps while there is nothing to do."""
-        while True:
-            self._receive()
+        """Serve until `stop`; sleeps while there is nothing to do."""
+        while self._receive():
             self._drop_cancelled()
             self._admit()
             self._step()
@@ -86,11 +89,13 @@ class Scheduler:
                 self._send(self._out)
                 self._out = []
 
-    def _receive(self) -> None:
+    def _receive(self) -> bool:
         while not (self._active() or self._waiting) or not self._inbox.empty():
             generation = self._inbox.get()
-            if generation is not None:
-                self._waiting.append(generation)
+            if generation is None:
+                return False
+            self._waiting.append(generation)
+        return True
 
     def _active(self) -> list[Slot]:
         return [slot for slot in self._context.slots if slot.generation is not None]
