@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from daemon.store.db import Store
 
 from daemon.core.discovery import read_state
 from daemon.core.errors import ReefError
 from daemon.core.paths import Home
+from daemon.store.db import Store
 from reef_cli.lifecycle import ensure_daemon, stop_daemon
 from tests.fakes.provider import running_provider
 

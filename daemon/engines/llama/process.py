@@ -34,12 +34,6 @@ from daemon.engines.llama.frames import (
 _GRACE: Final = 1.0
 
 
-#: How long llama.cpp's threads spin for one another before they sleep (GNU OpenMP). Its default lets two busy programs
-#: on two cores stop the engine (no answer in a minute where this gives 19 tokens/s). This costs no more than a tenth of the
-#: speed alone; sleeping at once (OMP_WAIT_POLICY=passive) costs half.
-_SPIN: Final = "10000"
-
-
 class WorkerDied(Exception):
     """The process is gone. ``code`` is its exit status, negative for a signal."""
 
@@ -92,7 +86,7 @@ class WorkerProcess:
         """Load the model. Raises the worker's own error (EngineError), or WorkerDied."""
         root = str(Path(daemon.__file__).parent.parent)
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        environment = {"GOMP_SPINCOUNT": _SPIN, **os.environ, "PYTHONPATH": path}
+        environment = {**os.environ, "PYTHONPATH": path}
         log = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             self._process = await asyncio.create_subprocess_exec(
