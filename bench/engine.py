@@ -1,9 +1,9 @@
 """The embedded engine against xllamacpp (llama-server inside Python) on one model, in one run: tokens a second.
 
-``python -m bench.engine MODEL.gguf [--peer PYTHON] [--rounds N]``: both engines serve alike (threads, slots, memory), in
-processes of their own, one working at a time, rounds interleaved, medians shown. `decode` counts the answers' tokens,
-`prompt` those of long prompts answered with one token; for 1 client and for 8 at once. ``PYTHON`` is an interpreter that
-has xllamacpp; without one only our own figures are shown.
+``python -m bench.engine MODEL.gguf [--peer PYTHON] [--rounds N]``: both serve alike (threads, slots, memory), each in a
+process of its own, one working at a time, rounds interleaved, medians shown. `decode` counts the answers' tokens, and
+`prompt` those of long prompts answered with one token; for 1 client and for 8 at once. ``PYTHON`` is one that has
+xllamacpp; without it only our own figures are shown.
 """
 
 import argparse
@@ -60,9 +60,7 @@ def main() -> int:
     options = parser.parse_args()
     has_peer = subprocess.run([options.peer, "-c", "import xllamacpp"], capture_output=True).returncode == 0
     if not has_peer:
-        print(
-            "no xllamacpp to compare with: python -m venv DIR && DIR/bin/pip install xllamacpp, then --peer DIR/bin/python"
-        )
+        print("no xllamacpp: python -m venv DIR && DIR/bin/pip install xllamacpp, then add --peer DIR/bin/python")
     asyncio.run(_run(options.model, options.peer if has_peer else None, options.rounds))
     return 0
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from daemon.core.errors import ContextOverflow, EngineError
+from daemon.core.errors import BadRequest, ContextOverflow, EngineError
 from daemon.core.records import EngineEvent, Started
 from daemon.engines.llama.context import BATCH, Context, Outcome, Share
 from daemon.engines.llama.generation import Generation
@@ -137,6 +137,8 @@ class Scheduler:
         slots = self._context.slots
         nearest = max(slots, key=lambda slot: (common_bytes(slot.text, text), slot.generation is None))
         tokens = tokenize_like(nearest, text, self._vocab)
+        if not tokens:
+            raise BadRequest("the model's chat template makes nothing of this conversation")
         if len(tokens) >= self._context.limit:
             raise ContextOverflow(len(tokens), self._context.limit)
         reusable = {slot.sequence: self._reusable(slot, tokens) for slot in slots}

@@ -1,8 +1,8 @@
 """How many threads decode: all cores, fewer while something else wants them.
 
-llama.cpp's threads wait for each other many times a token, so one of them waiting for a core stops all: beside a compiler
-two threads on two cores were slower than one (8 against 30 tokens/s). A step's processor time tells: threads that never wait
-use all of its duration.
+llama.cpp's threads wait for each other many times a token, so one of them waiting for a core stops all: beside a
+compiler two threads on two cores were slower than one (8 against 30 tokens/s). A step's processor time tells: threads
+that never wait use all of its duration.
 """
 
 from typing import Final

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from daemon.core.errors import ContextOverflow, EngineError
+from daemon.core.errors import BadRequest, ContextOverflow, EngineError
 from daemon.core.records import ChatRequest, EngineEvent, Finished, Message, Sampling, Started, Text, TextDelta
 from daemon.engines.llama.context import Context, Share
 from daemon.engines.llama.generation import Generation, Prompt
@@ -154,6 +154,13 @@ def test_a_prompt_that_does_not_fit_is_refused_and_the_next_is_answered(bench: B
     bench.wait(bench.submit("Hi"))
 
 
+def test_an_empty_prompt_is_refused(bench: Bench) -> None:
+    number = bench.submit("")
+    bench.until(lambda: bench.done(number))
+    assert isinstance(bench.sent[number][0], BadRequest)
+    bench.wait(bench.submit("Hi", tokens=1))
+
+
 def test_the_answer_ends_where_the_context_is_full(bench: Bench) -> None:
     [end] = bench.wait(bench.submit(story(3, 132), tokens=1000))
     assert end.usage.prompt + end.usage.completion == LIMIT or end.reason == "stop"
@@ -213,7 +220,8 @@ def test_speed_tells_reading_from_decoding() -> None:
     speed = Speed()
     slot = Slot(0)
     speed.note([Share(slot, 1), Share(slot, 1)], 0.1)
-    assert (speed.prompt, speed.decode) == (None, pytest.approx(20))
+    assert speed.prompt is None
+    assert speed.decode == pytest.approx(20)
     speed.note([Share(slot, 1), Share(slot, 100)], 0.5)
     assert speed.prompt == pytest.approx(200)
     speed.note([Share(slot, 5)], 1.0)

@@ -1,3 +1,5 @@
+import itertools
+
 from daemon.engines.llama.threads import Threads
 
 
@@ -41,7 +43,7 @@ def test_a_busy_machine_is_tried_less_and_less_often() -> None:
         if threads.count > before:
             tries.append(step * 0.05)
         before = threads.count
-    gaps = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(tries)]
     assert gaps == sorted(gaps)
     assert gaps[-1] > 30
 
