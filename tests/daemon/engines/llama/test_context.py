@@ -26,7 +26,7 @@ def read(
     slot.tokens = context.model.vocab.tokenize(text)
     size = -(-slot.unread // pieces)
     while slot.unread:
-        code, [row] = context.decode([Share(slot, min(size, slot.unread))], abortable=False)
+        code, [row] = context.decode([Share(slot, min(size, slot.unread))])
         assert code == Outcome.DONE
         slot.read += min(size, slot.unread)
     return np.array(context.logits(row))
@@ -78,7 +78,7 @@ def test_slots_can_be_read_in_one_batch(context: Context) -> None:
     context.clear(first)
     for slot in (first, second):
         slot.tokens = context.model.vocab.tokenize(TEXT)
-    code, rows = context.decode([Share(first, first.unread), Share(second, second.unread)], abortable=False)
+    code, rows = context.decode([Share(first, first.unread), Share(second, second.unread)])
     assert code == Outcome.DONE
     assert all(same(np.array(context.logits(row)), alone) for row in rows)
 
@@ -88,29 +88,29 @@ def test_an_abort_ends_a_batch_and_leaves_a_usable_context(context: Context) -> 
     alone = read(context, first)
     second.tokens = context.model.vocab.tokenize(TEXT * 2)
     context.abort = True
-    code, _ = context.decode([Share(second, len(second.tokens))], abortable=True)
+    code, _ = context.decode([Share(second, len(second.tokens))])
     assert code == Outcome.ABORTED
     context.cut(second, 0)
     context.abort = False
     assert same(read(context, second), alone)
 
 
-def test_a_step_that_may_not_be_aborted_is_not(context: Context) -> None:
+def test_a_step_that_only_decodes_is_too_short_to_abort(context: Context) -> None:
     context.abort = True
     slot = context.slots[0]
-    slot.tokens = [1, 2, 3]
-    assert context.decode([Share(slot, 3)], abortable=False)[0] == Outcome.DONE
+    slot.tokens = [1]
+    assert context.decode([Share(slot, 1)])[0] == Outcome.DONE
 
 
 def test_a_full_memory_is_told_and_changes_nothing(context: Context) -> None:
     first, second, third = context.slots
     alone = read(context, first)
     second.tokens = [500] * 128
-    code, _ = context.decode([Share(second, 128)], abortable=False)
+    code, _ = context.decode([Share(second, 128)])
     assert code == Outcome.DONE
     second.read = 128
     third.tokens = [600] * 200
-    code, _ = context.decode([Share(third, 200)], abortable=False)
+    code, _ = context.decode([Share(third, 200)])
     assert code == Outcome.FULL
     context.cut(third, 0)
     context.clear(first)
