@@ -18,7 +18,7 @@ from daemon.engines.llama.slots import Slot
 
 pytestmark = pytest.mark.engine
 
-LIMIT = 160
+LIMIT = 120
 
 
 class Bench:
@@ -99,8 +99,8 @@ def story(number: int, length: int = 60) -> str:
 
 
 def test_requests_beyond_the_memory_are_all_answered(bench: Bench) -> None:
-    # 4 slots of up to 160 tokens in a memory of 320: they run full and must take turns.
-    numbers = [bench.submit(story(n, 72), tokens=60) for n in range(8)]
+    # 4 slots of up to 120 tokens in a memory of 256: they run full and must take turns.
+    numbers = [bench.submit(story(n, 48), tokens=40) for n in range(8)]
     ends = bench.wait(*numbers)
     assert all(end.usage.completion > 0 for end in ends)
     for number, end in zip(numbers, ends, strict=True):
@@ -112,19 +112,19 @@ def test_a_slot_whose_memory_was_taken_goes_on_as_if_nothing_had_happened(new_be
     alone = new_bench(parallel=1)
     expected = []
     for n in range(4):
-        alone.wait(number := alone.submit(story(n, 72), tokens=40))
+        alone.wait(number := alone.submit(story(n, 48), tokens=24))
         expected.append(alone.text(number))
     crowded = new_bench(parallel=4)
-    numbers = [crowded.submit(story(n, 72), tokens=40) for n in range(4)]
+    numbers = [crowded.submit(story(n, 48), tokens=24) for n in range(4)]
     crowded.wait(*numbers)
     same = sum(crowded.text(number)[:12] == text[:12] for number, text in zip(numbers, expected, strict=True))
     assert same >= 3  # batches add up in another order: one in four may choose another word where two are as likely
 
 
 def test_idle_conversations_give_way_to_running_ones(bench: Bench) -> None:
-    for n in range(6):
-        bench.wait(bench.submit(story(n, 96), tokens=4))
-    [end] = bench.wait(bench.submit(story(9, 90), tokens=60))
+    for n in range(4):
+        bench.wait(bench.submit(story(n, 66), tokens=2))
+    [end] = bench.wait(bench.submit(story(9, 72), tokens=20))
     assert end.usage.completion > 0
 
 
@@ -146,7 +146,7 @@ def test_a_conversation_is_not_clobbered_by_one_with_the_same_beginning(bench: B
 
 
 def test_a_prompt_that_does_not_fit_is_refused_and_the_next_is_answered(bench: Bench) -> None:
-    number = bench.submit(story(1, 400))
+    number = bench.submit(story(1, 240))
     bench.until(lambda: bench.done(number))
     refused = bench.sent[number][0]
     assert isinstance(refused, ContextOverflow)
@@ -162,7 +162,7 @@ def test_an_empty_prompt_is_refused(bench: Bench) -> None:
 
 
 def test_the_answer_ends_where_the_context_is_full(bench: Bench) -> None:
-    [end] = bench.wait(bench.submit(story(3, 132), tokens=1000))
+    [end] = bench.wait(bench.submit(story(3, 90), tokens=1000))
     assert end.usage.prompt + end.usage.completion == LIMIT or end.reason == "stop"
 
 
@@ -195,24 +195,24 @@ def test_a_request_cancelled_while_it_waits_never_starts(new_bench: Callable[...
 
 
 def test_an_aborted_prompt_keeps_what_was_read_and_the_neighbours_go_on(new_bench: Callable[..., Bench]) -> None:
-    bench = new_bench(parallel=2, limit=1500)
+    bench = new_bench(parallel=2, limit=600)
     neighbour = bench.submit("Once upon a time", tokens=60)
     bench.until(lambda: len(bench.sent.get(neighbour, ())) > 1)
-    long = bench.submit(story(5, 1000), tokens=2)
+    long = bench.submit(story(5, 400), tokens=2)
     bench.until(lambda: long in bench.sent)
     bench.scheduler.cancel(long)
     [end] = bench.wait(neighbour)
     assert end.usage.completion == len(end.span.completion_ids if end.span else ())
-    [again] = bench.wait(bench.submit(story(5, 1000), tokens=2))
+    [again] = bench.wait(bench.submit(story(5, 400), tokens=2))
     assert again.usage.completion == 2
 
 
 def test_streams_go_on_while_a_long_prompt_is_read(new_bench: Callable[..., Bench]) -> None:
-    bench = new_bench(parallel=2, limit=1500)
+    bench = new_bench(parallel=2, limit=600)
     stream = bench.submit("Once upon a time", tokens=200)
     bench.until(lambda: len(bench.sent.get(stream, ())) > 1)
     before = len(bench.sent[stream])
-    bench.wait(bench.submit(story(6, 900), tokens=1))
+    bench.wait(bench.submit(story(6, 400), tokens=1))
     assert len(bench.sent[stream]) - before >= 3
 
 
