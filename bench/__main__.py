@@ -1,4 +1,4 @@
-"""``python -m bench MODEL.gguf [--peer PYTHON]``: every figure of ours in one run, beside a peer's where it is installed.
+"""``python -m bench MODEL.gguf [--peer PYTHON]``: our figures in one run, beside a peer's where it is installed.
 
 Commands against bare Python, the engine against xllamacpp, the store against raw rows. Each part runs alone as well:
 ``python -m bench.startup``, ``bench.engine``, ``bench.store``.

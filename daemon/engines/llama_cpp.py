@@ -18,7 +18,6 @@ from daemon.engines.base import EngineState, EngineStatus, ModelFile
 from daemon.engines.llama.frames import WorkerSpec
 from daemon.engines.llama.process import Speeds, WorkerDied, WorkerProcess
 
-
 _SLOWER = "without the processor's matrix kernels: the installed build of llama.cpp faults on them"
 
 
