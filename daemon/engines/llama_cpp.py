@@ -116,7 +116,7 @@ class LlamaCpp:
             model=model.name if model else None,
             detail=detail,
             progress=self._progress if state is EngineState.LOADING else None,
-            memory_mb=_memory_mb(worker.pid) if worker is not None else None,
+            memory_mb=worker.memory_mb() if worker is not None else None,
             running=self._running,
             waiting=self._waiting,
             restarts=self._restarts,
@@ -304,12 +304,3 @@ def _check_size(request: ChatRequest, worker: WorkerProcess) -> None:
     )
     if ready is not None and size > ready.limit * ready.widest:
         raise ContextOverflow(size // ready.widest, ready.limit)
-
-
-def _memory_mb(pid: int | None) -> int | None:
-    """Resident memory of a process; None where /proc does not tell."""
-    try:
-        fields = Path(f"/proc/{pid}/status").read_text().split("VmRSS:")
-        return int(fields[1].split()[0]) // 1024
-    except (OSError, IndexError, ValueError):
-        return None

@@ -78,9 +78,15 @@ class WorkerProcess:
     def alive(self) -> bool:
         return self.ready is not None and self.code is None
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None and self.code is None else None
+    def memory_mb(self) -> int | None:
+        """Resident memory; None where /proc does not tell."""
+        if self._process is None or self.code is not None:
+            return None
+        try:
+            fields = Path(f"/proc/{self._process.pid}/status").read_text().split("VmRSS:")
+            return int(fields[1].split()[0]) // 1024
+        except (OSError, IndexError, ValueError):
+            return None
 
     async def start(self) -> None:
         """Load the model. Raises the worker's own error (EngineError), or WorkerDied."""

@@ -22,18 +22,18 @@ class Threads:
 
     def __init__(self, most: int) -> None:
         self.count = most
-        self._most = most
+        self.most = most
         self._wall = self._used = 0.0
         self._hold = _HOLD
         self._not_before = 0.0
         self._trying = False
 
-    def note(self, wall: float, used: float, now: float) -> bool:
-        """Account for a step of ``wall`` seconds that took ``used`` of processor time; True when `count` changed."""
+    def note(self, wall: float, used: float, now: float) -> None:
+        """Account for a step of ``wall`` seconds that took ``used`` of processor time."""
         self._wall += wall
         self._used += used
         if self._wall < _WINDOW:
-            return False
+            return
         share = self._used / (self._wall * self.count)
         self._wall = self._used = 0.0
         if share < _CROWDED and self.count > 1:
@@ -41,8 +41,7 @@ class Threads:
             self._not_before = now + self._hold
             self.count -= 1
             self._trying = False
-            return True
-        self._trying = share > _FREE and self.count < self._most and now >= self._not_before
+            return
+        self._trying = share > _FREE and self.count < self.most and now >= self._not_before
         if self._trying:
             self.count += 1
-        return self._trying

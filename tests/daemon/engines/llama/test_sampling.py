@@ -20,7 +20,7 @@ def context(model: Model) -> Iterator[Context]:
     context = Context(model, limit=256, parallel=1, threads=1)
     slot = context.slots[0]
     slot.tokens = model.vocab.tokenize(b"The three primary colours are red, blue and")
-    context.decode([Share(slot, len(slot.tokens))], abortable=False)
+    context.decode([Share(slot, len(slot.tokens))])
     yield context
     context.close()
 
