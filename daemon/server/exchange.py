@@ -91,6 +91,7 @@ class Call:
             agent=who.agent,
             session_keys=who.session_keys,
             subagent=who.subagent,
+            spawner=who.spawner,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,
