@@ -12,6 +12,7 @@ from daemon.core.redact import Redactor
 from daemon.engines.base import Headers, RelayRequest
 from daemon.server.identity import Identity
 from daemon.wire.base import dialect as codec_of
+from daemon.wire.encoding import readable
 from daemon.wire.sse import Relay
 
 
@@ -44,13 +45,19 @@ class Call:
         self._first: int | None = None
 
     def upstream(self) -> RelayRequest:
-        """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``."""
+        """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``.
+
+        It asks for an answer that can be recorded.
+        """
         path = self._scope["path"].removeprefix("/v1")
         query = self._scope["query_string"].decode("latin-1")
         return RelayRequest(
             method=self._scope["method"],
             path=f"{path}?{query}" if query else path,
-            headers=self._scope["headers"],
+            headers=[
+                (name, readable(value) if name == b"accept-encoding" else value)
+                for name, value in self._scope["headers"]
+            ],
             body=self.request,
         )
 
@@ -84,6 +91,7 @@ class Call:
             agent=who.agent,
             session_keys=who.session_keys,
             subagent=who.subagent,
+            spawner=who.spawner,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,
