@@ -9,6 +9,7 @@ from daemon.core.errors import NotFound, ReefError
 from daemon.core.records import Dialect
 from daemon.engines.base import RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
+from daemon.server.proxy import read_body
 from daemon.wire.base import dialect as codec_of
 
 
@@ -49,9 +50,10 @@ async def model(request: Request) -> Response:
 async def count_tokens(request: Request) -> Response:
     """``POST /v1/messages/count_tokens``: exact where the engine is ours, the provider's own answer otherwise."""
     codec = codec_of(Dialect.MESSAGES)
-    raw = await request.body()
+    daemon = runtime(request)
     try:
-        engine = runtime(request).router.choose(codec.peek(raw).model, Dialect.MESSAGES)
+        raw = await read_body(request.scope, request.receive, daemon.config.server.max_body_mb << 20)
+        engine = daemon.router.choose(codec.peek(raw).model, Dialect.MESSAGES)
         if isinstance(engine, RelayEngine):
             return await _relayed(engine, request, raw)
         return answer({"input_tokens": await engine.count(codec.parse(raw))})
