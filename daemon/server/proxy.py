@@ -80,7 +80,8 @@ class DataPlane:
         except Exception:  # the edge: an agent gets an answer it can parse, the log gets the traceback
             _log.exception("%s failed", call.receipt)
             self._error(call, outgoing, EngineError("an internal error", hint="reef logs"))
-        await self._recorder.record(call.exchange(outgoing.captured()), call.transcript(outgoing.captured()))
+        response = outgoing.captured()
+        await self._recorder.record(call.exchange(response), call.transcript(response))
         if call.end is End.CANCELLED:
             return
         if call.broken:
