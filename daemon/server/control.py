@@ -126,7 +126,13 @@ async def record_bytes(request: Request) -> Response:
 
 
 async def last(request: Request) -> Response:
-    row = await read(runtime(request).store.last, request.query_params.get("scenario"))
+    store, scenario = runtime(request).store, request.query_params.get("scenario")
+    row = await read(store.last, scenario)
+    if row is None and (await read(store.sessions, scenario=scenario, limit=1))[0]:
+        raise NotFound(
+            "the last session has no answer to rate",
+            hint="reef traces show says why; an answer of another one is named by its receipt",
+        )
     if row is None:
         raise NotFound(
             "nothing is recorded yet", hint='eval "$(reef env)", then use an agent in that shell; or: reef demo'
@@ -213,16 +219,10 @@ async def configuration(request: Request) -> Response:
 
 
 def _limit(request: Request) -> int:
-    return min(_number(request, "limit") or _PAGE, _PAGE_MOST)
-
-
-def _number(request: Request, name: str) -> int | None:
-    given = request.query_params.get(name)
-    if given is None:
-        return None
-    if not _is_number(given):
-        raise UsageError(f"{name}={given[:40]!r} is not a number", hint=f"for example {name}=50")
-    return int(given)
+    given = request.query_params.get("limit", str(_PAGE))
+    if not _is_number(given) or int(given) == 0:
+        raise UsageError(f"limit={given[:40]!r} is not a number from 1 on", hint="for example limit=50")
+    return min(int(given), _PAGE_MOST)
 
 
 def _is_number(given: str) -> bool:

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daemon.core.config import DEFAULT_PORT, ServerConfig
+from daemon.core.config import DEFAULT_PORT, ServerConfig, loopback_only
 from daemon.core.discovery import port_holder
-from daemon.core.errors import ConfigError, Conflict
+from daemon.core.errors import Conflict
 from daemon.core.paths import Home
 
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _PORTS_TRIED = 100
 #: What macOS allows too.
 _FILES = 10_240
@@ -30,7 +29,10 @@ def only_daemon(home: Home) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict(f"another daemon is running on {home.root}", hint="reef status") from None
+            raise Conflict(
+                f"another daemon is running on {home.root}",
+                hint="reef stop, then this again; or another REEF_HOME for one beside it",
+            ) from None
         yield
     finally:
         os.close(handle)
@@ -67,11 +69,7 @@ def agent_sockets(config: ServerConfig) -> tuple[int, list[socket.socket]]:
     A port set in the configuration is taken or refused; the default moves to the next free one. Raises ConfigError for
     a host that is not this machine's loopback, Conflict (naming who holds the port) when it is taken.
     """
-    if config.host not in _LOOPBACK:
-        raise ConfigError(
-            f"server.host is {config.host!r}: Reef listens on this machine only",
-            hint="set server.host to 127.0.0.1; reach it from elsewhere through an ssh tunnel",
-        )
+    loopback_only(config.host)
     if config.port is not None:
         return _on_port(config.port)
     for port in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):

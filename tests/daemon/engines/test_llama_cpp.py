@@ -328,7 +328,7 @@ async def test_any_object_is_a_schema_too(engine: LlamaCpp) -> None:
     ("more", "named"),
     [
         ({"response_schema": {"not": {}}}, "not"),
-        ({"response_schema": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "without end"),
+        ({"response_schema": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "too deep"),
         ({"tools": (Tool("t", "", {"$ref": "http://x"}),), "tool_choice": ToolChoice("required")}, "tools.t"),
         ({"tools": (CLOCK,), "tool_choice": ToolChoice("named", "nope")}, "nope"),
         ({"tool_choice": ToolChoice("required")}, "tool"),
