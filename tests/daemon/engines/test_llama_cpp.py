@@ -18,6 +18,7 @@ from daemon.engines.base import EngineState
 from daemon.engines.llama_cpp import LlamaCpp
 from tests.daemon.engines.asking import CLOCK, WEATHER, Answer, ask, collect, new_engine, say, until
 
+COVERS = ("daemon/engines/llama/process.py",)
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
 
