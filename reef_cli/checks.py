@@ -44,10 +44,10 @@ def everything(place: Home) -> Iterator[Check]:
     yield python()
     yield private_home(place)
     yield disk(place)
-    config, check = configuration(place)
+    told, running = daemon(place)
+    config, check = configuration(place, told)
     yield check
-    told, check = daemon(place)
-    yield check
+    yield running
     yield port(config, told)
     yield engine()
     yield model(place, told)
@@ -88,11 +88,13 @@ def disk(place: Home) -> Check:
     return Check("disk", "warn" if free < _LOW_DISK else "ok", detail)
 
 
-def configuration(place: Home) -> tuple[Config, Check]:
-    if not place.config.exists():
+def configuration(place: Home, told: dict[str, Any] | None) -> tuple[Config, Check]:
+    """The running daemon's file, which `reef serve -c` may have named, or the next one's."""
+    file = place.config if told is None or not told["config_path"] else Path(told["config_path"])
+    if not file.exists():
         return Config(), Check("config", "ok", "defaults; there is no file")
     try:
-        return load(place.config), Check("config", "ok", str(place.config))
+        return load(file), Check("config", "ok", str(file))
     except ConfigError as error:
         return Config(), Check("config", "fail", error.message, error.hint)
 

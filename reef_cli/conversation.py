@@ -55,10 +55,15 @@ def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
 
 def report_line(report: Mapping[str, Any]) -> str:
     """What was said, and whether it was taken back."""
+    return verdict(report) + ("  (undone)" if report.get("undone_ns") else "")
+
+
+def verdict(report: Mapping[str, Any]) -> str:
+    """What was said: the score, the words, or both."""
     score = report["score"]
-    verdict = [] if score is None else ["good" if score == 1 else "bad" if score == 0 else f"score {score:g}"]
+    rated = [] if score is None else ["good" if score == 1 else "bad" if score == 0 else f"score {score:g}"]
     said = [output.one_line(report["feedback"], 200)] if report["feedback"] else []
-    return ": ".join(verdict + said) + ("  (undone)" if report.get("undone_ns") else "")
+    return ": ".join(rated + said)
 
 
 def _message(message: Mapping[str, Any], full: bool) -> Iterator[str]:

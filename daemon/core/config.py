@@ -16,6 +16,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from daemon.core.errors import ConfigError
 
 DEFAULT_PORT = 8900
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def load(path: Path) -> Config:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"no configuration at {path}", hint="reef config show") from None
+        raise ConfigError(f"no configuration at {path}", hint="reef config show prints what a file can hold") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     return parse(text, source=str(path))
@@ -97,13 +99,16 @@ def parse(text: str, *, source: str = "config") -> Config:
     try:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{source} is not YAML: {error}", hint=f"reef config validate {source}") from error
+        problem, mark = getattr(error, "problem", None) or "it cannot be read", getattr(error, "problem_mark", None)
+        where = f"{source}, line {mark.line + 1}" if mark else source
+        raise ConfigError(f"{where}: not YAML: {problem}", hint="correct that line, or the one before it") from error
     config = _build(Config, {} if raw is None else raw, source)
     _check(config, source)
     return config
 
 
 def _check(config: Config, source: str) -> None:
+    _check_ranges(config, source)
     known = {"embedded", *config.engines}
     for where, engine in (
         ("engine", config.engine),
@@ -131,6 +136,25 @@ def _check(config: Config, source: str) -> None:
                 f"{source}: engines.{name}.key must be agent, env:NAME or file:PATH",
                 hint="never write a key into the configuration",
             )
+
+
+def loopback_only(host: str, where: str = "server.host") -> None:
+    """Raises ConfigError for a host that is not this machine's loopback."""
+    if host not in _LOOPBACK:
+        raise ConfigError(
+            f"{where} is {host!r}: Reef listens on this machine only",
+            hint="set server.host to 127.0.0.1; reach it from elsewhere through an ssh tunnel",
+        )
+
+
+def _check_ranges(config: Config, source: str) -> None:
+    loopback_only(config.server.host, f"{source}: server.host")
+    port = config.server.port
+    if port is not None and port > _LAST_PORT:
+        raise ConfigError(f"{source}: server.port: {port} is not a port", hint=f"1 to {_LAST_PORT}; 0 for any free one")
+    for name, value in (("context", config.embedded.context), ("parallel", config.embedded.parallel)):
+        if value == 0:
+            raise ConfigError(f"{source}: embedded.{name}: at least 1 is needed, got 0")
 
 
 _T = TypeVar("_T")

@@ -5,18 +5,20 @@ uvicorn makes its own Unix socket world-writable, so both kinds are bound here a
 
 import fcntl
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daemon.core.config import DEFAULT_PORT, ServerConfig
+from daemon.core.config import DEFAULT_PORT, ServerConfig, loopback_only
 from daemon.core.discovery import port_holder
-from daemon.core.errors import ConfigError, Conflict
+from daemon.core.errors import Conflict
 from daemon.core.paths import Home
 
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _PORTS_TRIED = 100
+#: What macOS allows too.
+_FILES = 10_240
 
 
 @contextmanager
@@ -27,10 +29,22 @@ def only_daemon(home: Home) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict(f"another daemon is running on {home.root}", hint="reef status") from None
+            raise Conflict(
+                f"another daemon is running on {home.root}",
+                hint="reef stop, then this again; or another REEF_HOME for one beside it",
+            ) from None
         yield
     finally:
         os.close(handle)
+
+
+def allow_many_connections() -> None:
+    """Raise this process's limit on open files: shells give 256 to 1024, and a leaking agent uses those up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def control_socket(path: Path) -> socket.socket:
@@ -55,11 +69,7 @@ def agent_sockets(config: ServerConfig) -> tuple[int, list[socket.socket]]:
     A port set in the configuration is taken or refused; the default moves to the next free one. Raises ConfigError for
     a host that is not this machine's loopback, Conflict (naming who holds the port) when it is taken.
     """
-    if config.host not in _LOOPBACK:
-        raise ConfigError(
-            f"server.host is {config.host!r}: Reef listens on this machine only",
-            hint="set server.host to 127.0.0.1; reach it from elsewhere through an ssh tunnel",
-        )
+    loopback_only(config.host)
     if config.port is not None:
         return _on_port(config.port)
     for port in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):

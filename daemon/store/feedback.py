@@ -130,7 +130,8 @@ def _references(db: sqlite3.Connection, names: Names, new: NewReport, scenario: 
         (session, _MOST_REFERENCES),
     ).fetchall()
     if not rows:
-        raise UnknownReference(f"scenario {new.scenario!r} has no answer to report on yet", hint="reef traces list")
+        whose = f"scenario {new.scenario!r}" if session is None else f"the last session of scenario {new.scenario!r}"
+        raise UnknownReference(f"{whose} has no answer to report on yet", hint="reef traces list")
     return rows[::-1]
 
 

@@ -40,11 +40,14 @@ def validate(
 ) -> None:
     """Exit code 2 when it cannot be used; the message names the key and the value."""
     chosen = file if file is not None else home().config
-    load(chosen)
+    there = file is not None or chosen.exists()
+    if there:
+        load(chosen)
     if as_json:
         output.json({"path": str(chosen), "valid": True})
     else:
-        output.line(f"{output.visible(str(chosen))} is valid")
+        state = "is valid" if there else "is not there: the defaults are in force"
+        output.line(f"{output.visible(str(chosen))} {state}")
 
 
 def _in_force(place: Home) -> tuple[dict[str, Any], str]:

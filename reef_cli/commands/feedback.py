@@ -5,7 +5,9 @@ from typing import Annotated, Any
 from daemon.core.paths import home
 from reef_cli import output
 from reef_cli.client import Client, segment
+from reef_cli.conversation import verdict
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.names import resolved
 from reef_cli.parameters import AsJson, Help, Record
 
 
@@ -25,15 +27,19 @@ def note(
     _report("noted", record, {"feedback": text}, as_json)
 
 
-def undo(record: Record = None, *, as_json: AsJson = False) -> None:
-    """Without a receipt: the last one, whatever it was about. The report stays on record as taken back."""
-    body = {} if record is None else {"record": record}
-    report = ensure_daemon(home()).post("/reef/undo", body)
+def undo(
+    record: Annotated[str | None, Help("A receipt (rec_…); by default whatever was rated or noted last.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """The report stays on record as taken back."""
+    client = ensure_daemon(home())
+    body = {} if record is None else {"record": resolved(client, record, "receipt")}
+    report = client.post("/reef/undo", body)
     if as_json:
         output.json(report)
         return
-    what = report["feedback"] if report["score"] is None else "good" if report["score"] > 0.5 else "bad"
-    output.line(f"undone: {output.one_line(str(what))} on {', '.join(report['references'])}")
+    output.line(f"undone: {output.one_line(verdict(report))} on {', '.join(report['references'])}")
 
 
 def _report(word: str, record: str | None, content: dict[str, object], as_json: bool) -> None:
@@ -49,5 +55,6 @@ def _report(word: str, record: str | None, content: dict[str, object], as_json: 
 
 
 def _record(client: Client, receipt: str | None) -> dict[str, Any]:
-    answer: dict[str, Any] = client.get("/reef/last" if receipt is None else f"/reef/records/{segment(receipt)}")
+    path = "/reef/last" if receipt is None else f"/reef/records/{segment(resolved(client, receipt, 'receipt'))}"
+    answer: dict[str, Any] = client.get(path)
     return answer

@@ -1,18 +1,17 @@
 """`reef traces list · show · tail`: what the agents did. `reef_cli.conversation` says how it looks."""
 
-from collections.abc import Iterator
+import shlex
 from typing import Annotated, Any
 
-from daemon.core.errors import NotFound, UsageError
+from daemon.core.errors import NotFound, Unreachable
 from daemon.core.paths import home
 from reef_cli import conversation, diagnostics, output
 from reef_cli.client import Client, segment
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.names import resolved
 from reef_cli.parameters import AsJson, Help
 
-_PAGE = 500
-#: How far back a prefix is looked for.
-_PREFIX_PAGES = 20
+_NOTHING = 'eval "$(reef env)", then use an agent in that shell; or: reef demo'
 
 
 def list_sessions(
@@ -28,10 +27,13 @@ def list_sessions(
         return
     columns = ("session", "updated", "agent", "turns", "in", "out", "score", "title")
     output.table(columns, [_row(session) for session in page["items"]])
+    only = f" --scenario {shlex.quote(scenario)}" if scenario else ""
     if page["next"]:
-        diagnostics.say(f"more: reef traces list --before {page['next']}")
+        diagnostics.say(f"more: reef traces list -n {limit} --before {page['next']}{only}")
+    elif not page["items"] and (scenario or before):
+        diagnostics.say("no session here; all of them: reef traces list")
     elif not page["items"]:
-        diagnostics.say('nothing yet: eval "$(reef env)" and use an agent in that shell, or reef demo')
+        diagnostics.say(f"nothing yet: {_NOTHING}")
 
 
 def show(
@@ -42,7 +44,8 @@ def show(
 ) -> None:
     """Tool calls and results are folded to a line each. Text from models and tools is shown inert."""
     client = ensure_daemon(home())
-    trace = client.get(f"/reef/traces/{segment(_resolved(client, name))}")
+    found = _last(client) if name is None else resolved(client, name, "session", "receipt")
+    trace = client.get(f"/reef/traces/{segment(found)}")
     if as_json:
         output.json(trace)
         return
@@ -58,7 +61,9 @@ def tail(*, as_json: AsJson = False) -> None:
         elif kind == "record":
             output.line(conversation.record_line(data))
         elif kind == "report":
-            output.line(f"{'report':<9}{conversation.report_line(data)}")
+            about = output.visible(", ".join(data["references"]), keep="")
+            output.line(f"{output.clock(data['created_ns'])} {about} report {conversation.report_line(data)}")
+    raise Unreachable("the daemon stopped", hint="reef traces tail")
 
 
 def _row(session: dict[str, Any]) -> tuple[object, ...]:
@@ -74,28 +79,9 @@ def _row(session: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _resolved(client: Client, name: str | None) -> str:
-    """The id that ``name`` means: itself, or the only recent session or receipt that begins so."""
-    if name is None:
-        return str(client.get("/reef/last")["session"])
-    if len(name) >= len("ses_") + 26:
-        return name
-    matches: set[str] = set()
-    for path, key in (("/reef/sessions", "id"), ("/reef/records", "receipt")):
-        matches |= {found for row in _recent(client, path) if (found := str(row[key])).startswith(name)}
-    if not matches:
-        raise NotFound(f"no session or receipt begins with {name!r}", hint="reef traces list")
-    if len(matches) > 1:
-        some = ", ".join(sorted(matches)[:4])
-        raise UsageError(f"{len(matches)} sessions and receipts begin with {name!r}", hint=f"for example {some}")
-    return matches.pop()
-
-
-def _recent(client: Client, path: str) -> Iterator[dict[str, Any]]:
-    before = None
-    for _ in range(_PREFIX_PAGES):
-        page = client.get(path, limit=_PAGE, before=before)
-        yield from page["items"]
-        before = page["next"]
-        if before is None:
-            return
+def _last(client: Client) -> str:
+    """The newest session, whether or not it was answered: one that failed is the one to look at."""
+    newest = client.get("/reef/sessions", limit=1)["items"]
+    if not newest:
+        raise NotFound("nothing is recorded yet", hint=_NOTHING)
+    return str(newest[0]["id"])

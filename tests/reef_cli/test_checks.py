@@ -49,12 +49,19 @@ def test_a_home_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_no_configuration_is_fine(reef_home: Home) -> None:
-    assert checks.configuration(reef_home)[1].state == "ok"
+    assert checks.configuration(reef_home, None)[1].state == "ok"
+
+
+def test_the_file_that_the_running_daemon_was_given_is_checked(reef_home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text("server: {port: 0}\n")
+    config, check = checks.configuration(reef_home, {"config_path": str(file)})
+    assert (check.detail, config.server.port) == (str(file), 0)
 
 
 def test_a_bad_configuration_comes_with_its_hint(reef_home: Home) -> None:
     reef_home.config.write_text("sever: {}\n")
-    check = checks.configuration(reef_home)[1]
+    check = checks.configuration(reef_home, None)[1]
     assert (check.state, check.fix) == ("fail", "did you mean 'server'?")
 
 
@@ -71,7 +78,7 @@ def test_the_holder_of_the_port_is_named(reef_home: Home) -> None:
         holder.listen()
         port = holder.getsockname()[1]
         reef_home.config.write_text(f"server: {{port: {port}}}\n")
-        check = checks.port(checks.configuration(reef_home)[0], None)
+        check = checks.port(checks.configuration(reef_home, None)[0], None)
     assert check.state == "fail"
     assert check.detail.startswith(f"{port} is held by ")
     assert f"(pid {os.getpid()})" in check.detail
@@ -79,12 +86,12 @@ def test_the_holder_of_the_port_is_named(reef_home: Home) -> None:
 
 def test_a_free_port(reef_home: Home, free_port: int) -> None:
     reef_home.config.write_text(f"server: {{port: {free_port}}}\n")
-    assert checks.port(checks.configuration(reef_home)[0], None).detail == f"{free_port} is free"
+    assert checks.port(checks.configuration(reef_home, None)[0], None).detail == f"{free_port} is free"
 
 
 def test_a_provider_that_does_not_answer(reef_home: Home, free_port: int) -> None:
     reef_home.config.write_text(f"engines: {{away: {{base_url: 'http://127.0.0.1:{free_port}/v1'}}}}\n")
-    (check,) = checks.remotes(reef_home, checks.configuration(reef_home)[0], None)
+    (check,) = checks.remotes(reef_home, checks.configuration(reef_home, None)[0], None)
     assert (check.name, check.state) == ("away", "fail")
     assert "engines.away.base_url" in (check.fix or "")
 

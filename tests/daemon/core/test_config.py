@@ -59,7 +59,13 @@ store: {durability: normal}
         ("engines: {x: {base_url: 'api.openai.com'}}", "is not a URL", "https://"),
         ("- a\n- b", "expected a mapping", None),
         ("models: [a]", "models: expected a mapping", None),
-        ("a: [", "is not YAML", "validate"),
+        ("a: [", "serve.yaml, line 1: not YAML: ", "correct that line"),
+        ("a: b\nc: {\nd", "serve.yaml, line 3: not YAML: ", "correct that line"),
+        ("a: \x07", "serve.yaml: not YAML: ", None),
+        ("server: {host: 0.0.0.0}", "server.host is '0.0.0.0'", "127.0.0.1"),
+        ("server: {port: 65536}", "server.port: 65536 is not a port", "65535"),
+        ("embedded: {parallel: 0}", "embedded.parallel: at least 1 is needed, got 0", None),
+        ("embedded: {context: 0}", "embedded.context: at least 1 is needed, got 0", None),
     ],
 )
 def test_a_mistake_is_named_with_a_way_out(text: str, said: str, hint: str | None) -> None:

@@ -47,7 +47,7 @@ def test_the_articles_file_is_valid_as_printed(reef: Reef, tmp_path: Path) -> No
     [
         ("sever: {}", "did you mean 'server'?"),
         ("server: {port: high}", "server: port: expected int, got 'high'"),
-        ("{", "is not YAML"),
+        ("{", "line 1: not YAML"),
     ],
 )
 def test_a_bad_file_is_a_usage_error_with_the_reason(reef: Reef, tmp_path: Path, text: str, told: str) -> None:
@@ -58,4 +58,11 @@ def test_a_bad_file_is_a_usage_error_with_the_reason(reef: Reef, tmp_path: Path,
 
 
 def test_a_file_that_is_not_there(reef: Reef) -> None:
-    assert reef("config", "validate").code == ExitCode.USAGE
+    result = reef("config", "validate", "none.yaml")
+    assert result.code == ExitCode.USAGE
+    assert "no configuration at none.yaml" in result.err
+
+
+def test_nothing_was_configured_yet(reef: Reef, reef_home: Home) -> None:
+    result = reef("config", "validate")
+    assert (result.code, result.out) == (0, f"{reef_home.config} is not there: the defaults are in force\n")

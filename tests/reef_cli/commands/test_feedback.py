@@ -72,6 +72,20 @@ def test_undo_of_a_named_record(served: Served, cli: Reef) -> None:
     assert (told["feedback"], told["references"]) == ("wrong", [receipt])
 
 
+def test_a_record_may_be_named_by_its_beginning(served: Served, cli: Reef) -> None:
+    receipt = served.ask("named by its beginning")
+    assert cli("good", receipt[:-2]).out.startswith(f"good  {receipt}")
+    assert cli("undo", receipt[:-2]).out == f"undone: good on {receipt}\n"
+    assert cli("bad", "rec_zz", "--json").error()["message"] == "no receipt begins with 'rec_zz'"
+
+
+def test_undo_says_what_was_taken_back(served: Served, cli: Reef) -> None:
+    receipt = served.ask("scored by a program")
+    body = {"score": 0.7, "feedback": "so so", "references": [receipt]}
+    assert served.daemon.post("/reef/report", body)[0] == 200
+    assert cli("undo").out == f"undone: score 0.7: so so on {receipt}\n"
+
+
 def test_an_unknown_record_is_not_found(served: Served, cli: Reef) -> None:
     result = cli("good", "rec_00000000000000000000000000", "--json")
     assert result.code == ExitCode.NOT_FOUND

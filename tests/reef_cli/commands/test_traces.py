@@ -2,15 +2,22 @@
 
 import json
 import os
+import re
+import select
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO
 
 from daemon.core.errors import ExitCode
-from tests.fakes.daemon import REPOSITORY
-from tests.fakes.provider import Turn, bash
+from daemon.core.paths import Home
+from tests.fakes.daemon import REPOSITORY, running_daemon, until
+from tests.fakes.provider import Fault, Turn, bash
 from tests.reef_cli.commands.conftest import Served
-from tests.reef_cli.conftest import Reef
+from tests.reef_cli.conftest import Reef, Result
 
+COVERS = ("reef_cli/names.py",)
 HOSTILE = "\x1b]0;owned\x07 \u202egnp.exe \x9b2J"
 
 
@@ -111,18 +118,76 @@ def test_show_in_json_is_the_trace(served: Served, cli: Reef) -> None:
     assert trace["records"][0]["new_messages"][0]["parts"] == [{"type": "text", "text": "as json"}]
 
 
-def test_tail_shows_records_as_they_come(served: Served) -> None:
+@contextmanager
+def tailing(home: Home, *words: str) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
+    """`reef traces tail` and what it prints."""
     with subprocess.Popen(
-        [sys.executable, "-m", "reef_cli.main", "traces", "tail", "--json"],
+        [sys.executable, "-m", "reef_cli.main", "traces", "tail", *words],
         cwd=REPOSITORY,
-        env={**os.environ, "REEF_HOME": str(served.home.root)},
+        env={**os.environ, "REEF_HOME": str(home.root)},
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["event"] == "engine"  # it is connected
+        try:
+            yield process, process.stdout
+        finally:
+            process.terminate()
+
+
+def test_tail_shows_records_as_they_come(served: Served) -> None:
+    with tailing(served.home, "--json") as (_, out):
+        assert json.loads(out.readline())["event"] == "engine"  # it is connected
         receipt = served.ask("while someone watches")
-        told = json.loads(process.stdout.readline())
-        process.terminate()
+        told = json.loads(out.readline())
     assert told["event"] == "record"
     assert told["data"]["receipt"] == receipt
+
+
+def test_tail_names_what_a_report_is_about(served: Served, cli: Reef) -> None:
+    receipt = served.ask("rated while watched")
+    with tailing(served.home) as (_, out):
+        until(lambda: cli("good").code == 0 and select.select([out], [], [], 0.1)[0], "a report in the tail")
+        assert out.readline().endswith(f" {receipt} report good\n")
+
+
+def test_tail_says_that_the_daemon_stopped(run_reef: Callable[..., Result], reef_home: Home) -> None:
+    with running_daemon(reef_home, "server: {port: 0}") as daemon, tailing(reef_home, "--json") as (process, out):
+        out.readline()
+        run_reef(daemon.home, "stop")
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.UNREACHABLE
+    assert "the daemon stopped" in err
+
+
+def test_a_limit_below_one_is_wrong_use(served: Served, cli: Reef) -> None:
+    for limit in ("0", "-1"):
+        result = cli("traces", "list", "-n", limit, "--json")
+        assert (result.code, result.error()["kind"]) == (ExitCode.USAGE, "usage")
+        assert f"'{limit}' is not a number from 1 on" in str(result.error()["message"])
+
+
+def test_an_empty_list_of_one_scenario_does_not_say_that_nothing_is_there(served: Served, cli: Reef) -> None:
+    served.ask("something is there")
+    told = cli("traces", "list", "--scenario", "nobody/here")
+    assert "nothing yet" not in told.err
+    assert "reef traces list" in told.err
+
+
+def test_the_next_page_keeps_what_was_asked(served: Served, cli: Reef) -> None:
+    served.ask("page one", scenario="pages")
+    served.ask("page two", scenario="pages")
+    told = cli("traces", "list", "-n", "1", "--scenario", "pages").err
+    assert re.search(r"^more: reef traces list -n 1 --before \d+ --scenario pages$", told, re.M)
+
+
+def test_a_last_session_that_failed_is_shown_and_not_rated(served: Served, cli: Reef) -> None:
+    served.ask("an older one was answered")
+    served.provider.faults.append(Fault(status=400))
+    body = {"model": "m", "messages": [{"role": "user", "content": "this one failed"}]}
+    assert served.daemon.post("/v1/chat/completions", body)[0] == 400
+    assert "this one failed" in cli("traces", "show").out
+    refused = cli("good", "--json")
+    assert refused.code == ExitCode.NOT_FOUND
+    assert refused.error()["message"] == "the last session has no answer to rate"

@@ -224,6 +224,18 @@ def test_tools_with_the_same_definitions_do_not_mix(admits: Admits) -> None:
         ({"properties": {"a": False}}, "False"),
         ({"properties": {"a": 3}}, "3"),
         ({"$ref": 7}, "7"),
+        ({"type": "array", "minItems": 5, "maxItems": 2}, "maxItems 2 below minItems 5"),
+        ({"type": "array", "maxItems": -1}, "maxItems -1"),
+        ({"type": "array", "minItems": "x"}, "no JSON schema"),
+        ({"properties": [1]}, "no JSON schema"),
+        ({"properties": {"a": {}}, "required": 5}, "no JSON schema"),
+        ({"enum": 5}, "no JSON schema"),
+        ({"allOf": [{"$ref": "#/allOf/0"}]}, "more than 10000 parts"),
+        ({"allOf": [{"$ref": "#"}]}, "a part of itself"),
+        ({"enum": list(range(1001))}, "1001 choices"),
+        ({"properties": {str(name): {} for name in range(1001)}}, "1001 choices"),
+        ({"anyOf": [{}] * 1001}, "1001 choices"),
+        ({"anyOf": [{}] * 500, "oneOf": [{}] * 500}, "more than 10000 parts"),
     ],
 )
 def test_what_a_grammar_cannot_say_is_refused_by_name(schema: dict[str, Any], named: str) -> None:

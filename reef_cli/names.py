@@ -1,0 +1,42 @@
+"""Sessions and receipts by the beginning of their names: what a person types instead of thirty characters."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from daemon.core.errors import NotFound, UsageError
+from reef_cli.client import Client
+
+_PAGE = 500
+#: How far back a beginning is looked for.
+_PAGES = 20
+_FULL = len("ses_") + 26
+_LISTS = {"session": ("/reef/sessions", "id"), "receipt": ("/reef/records", "receipt")}
+
+
+def resolved(client: Client, name: str, *kinds: str) -> str:
+    """The id that ``name`` means: itself, or the only recent one of those kinds (``session``, ``receipt``) that begins
+    so. Raises NotFound, or UsageError for a beginning of several.
+    """
+    if len(name) >= _FULL:
+        return name
+    matches: set[str] = set()
+    for kind in kinds:
+        path, key = _LISTS[kind]
+        matches |= {found for row in _recent(client, path) if (found := str(row[key])).startswith(name)}
+    what = " or ".join(kinds)
+    if not matches:
+        raise NotFound(f"no {what} begins with {name!r}", hint="reef traces list")
+    if len(matches) > 1:
+        some = ", ".join(sorted(matches)[:4])
+        raise UsageError(f"more than one {what} begins with {name!r}: {len(matches)}", hint=f"for example {some}")
+    return matches.pop()
+
+
+def _recent(client: Client, path: str) -> Iterator[dict[str, Any]]:
+    before = None
+    for _ in range(_PAGES):
+        page = client.get(path, limit=_PAGE, before=before)
+        yield from page["items"]
+        before = page["next"]
+        if before is None:
+            return
