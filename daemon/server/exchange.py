@@ -1,5 +1,6 @@
 """One exchange while it happens: what is known of it (`Call`) and what goes back to the client (`Outgoing`)."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,8 @@ from daemon.core.redact import Redactor
 from daemon.engines.base import Headers, RelayRequest
 from daemon.server.identity import Identity
 from daemon.wire.base import dialect as codec_of
-from daemon.wire.encoding import readable
-from daemon.wire.sse import Relay
+from daemon.wire.encoding import Undecodable, decoded, readable
+from daemon.wire.sse import Relay, whole
 
 #: How much of a response a record keeps; agents get all of it.
 RECORDED: Final = 64 << 20
@@ -140,15 +141,20 @@ class Outgoing:
         self._headers: Headers = []
         self.started = False
 
-    @property
-    def saw_the_end(self) -> bool:
-        """Whether what passed was complete by its own dialect's word (always, unless it was an SSE stream)."""
-        return self._relay is None or self._relay.complete
-
-    @property
-    def saw_an_error(self) -> bool:
-        """Whether a stream told of a failure inside its 200."""
-        return self._relay is not None and self._relay.failed
+    async def verdict(self) -> tuple[bool, bool]:
+        """Whether what passed was complete by its own dialect's word (always, unless it was an SSE stream), and whether
+        it told of a failure inside its 200.
+        """
+        relay, call = self._relay, self._call
+        if relay is not None:
+            return relay.complete, relay.failed
+        if not call.encoding:
+            return True, whole(self.captured(), stream=False).failed
+        try:
+            relay = await asyncio.to_thread(_undone, self.captured(), call.encoding, call.stream)
+        except Undecodable:
+            return True, False
+        return relay.complete or not call.stream, relay.failed
 
     def captured(self) -> bytes:
         """The response's body so far, sent or held; its first 64 MiB."""
@@ -228,3 +234,7 @@ class Outgoing:
             (b"x-reef-agent-record-id", self._call.receipt.encode()),
             (b"x-reef-release-id", self._call.release_id.encode()),
         ]
+
+
+def _undone(body: bytes, encoding: str, stream: bool) -> Relay:
+    return whole(decoded(body, encoding), stream=stream)

@@ -117,9 +117,12 @@ class DataPlane:
             call.end, call.error, call.broken = End.INCOMPLETE, error.message, True
             await outgoing.flush()
             return
-        if call.end is End.OK and outgoing.saw_an_error:
-            call.end, call.error = End.ERROR, "the provider sent an error inside its stream"
-        elif call.end is End.OK and not outgoing.saw_the_end:
+        if call.end is not End.OK:
+            return
+        complete, failed = await outgoing.verdict()
+        if failed:
+            call.end, call.error = End.ERROR, f"the provider sent an error inside its {call.status}"
+        elif not complete:
             call.end, call.error = End.INCOMPLETE, "the provider's stream ended without its last event"
 
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:

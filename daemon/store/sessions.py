@@ -78,10 +78,10 @@ def place(db: sqlite3.Connection, new: Incoming) -> Place:
     keyed = _by_key(db, new)
     session = None if keyed is None else keyed.id
     if keyed is not None or not new.exchange.session_keys:
-        failed = tree.same_request(db, new.chain[-1], new.hash, session)
+        failed = tree.same_request(db, new.chain[-1], new.hash, session=session, subagent=new.exchange.subagent)
         if failed is not None and failed.end is not End.OK:
             return _retry(db, failed)
-    found = tree.find(db, new.chain, session)
+    found = tree.find(db, new.chain, session, new.exchange.subagent)
     if keyed is None:
         return _by_tree(db, new, found)
     kind = _kind(new, keyed, found)
@@ -91,7 +91,7 @@ def place(db: sqlite3.Connection, new: Incoming) -> Place:
     if keyed.main_seq is None or kind is Kind.SIDE:
         return _placed(Place(session, kind, Edge.START))
     if kind is Kind.SUBAGENT:
-        return Place(session, kind, Edge.SPAWN, _last_of(db, keyed.id, new.exchange.spawner) or keyed.main_seq)
+        return Place(session, kind, Edge.SPAWN, tree.last_of(db, keyed.id, new.exchange.spawner) or keyed.main_seq)
     return _placed(Place(session, kind, Edge.REWRITE, keyed.main_seq))
 
 
@@ -112,6 +112,8 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
     stranger = bool(new.exchange.session_keys) and owner.key is not None
     if found.leaf and not stranger:
         return _placed(Place(owner.id, kind, Edge.NEXT, found.seq, found.covered))
+    if not stranger and tree.resumed(db, found, owner.main_seq):
+        return _placed(Place(owner.id, kind, Edge.REWRITE, owner.main_seq))
     return _placed(Place(None, kind, Edge.FORK, found.seq, found.covered, owner.id))
 
 
@@ -171,18 +173,6 @@ def _retry(db: sqlite3.Connection, failed: tree.Found) -> Place:
         failed.session, Kind.RETRY, Edge(edge), parent, seen,
         retry_of=first or failed.seq, main_line=(first_kind or kind) == Kind.MAIN,
     )  # fmt: skip
-
-
-def _last_of(db: sqlite3.Connection, session: int, subagent: str | None) -> int | None:
-    """A sub-agent's latest record: what a sub-agent of its own was started from."""
-    if subagent is None:
-        return None
-    row = db.execute(
-        "SELECT max(r.seq) FROM record r JOIN request q ON q.seq = r.seq WHERE r.session = ? AND q.subagent = ?",
-        (session, subagent),
-    ).fetchone()
-    seq: int | None = row[0]
-    return seq
 
 
 def _load(db: sqlite3.Connection, id: int) -> _Open:

@@ -27,6 +27,7 @@ class Found:
     end: End
     answered: bool
     leaf: bool
+    subagent: str | None
     covered: int
 
 
@@ -54,9 +55,11 @@ def points(chain: Sequence[bytes], answer: bytes | None, *, stray: bool) -> list
     return found
 
 
-def find(db: sqlite3.Connection, chain: Sequence[bytes], session: int | None) -> Found | None:
-    """The record that this request continues: the longest prefix wins, then one that nothing continued, then the
-    latest.
+def find(
+    db: sqlite3.Connection, chain: Sequence[bytes], session: int | None, subagent: str | None = None
+) -> Found | None:
+    """The record that this request continues: the longest prefix wins, then the same sub-agent (several may be given
+    the same words at once), then one that nothing continued, then the latest.
 
     ``session`` restricts the search to one session. Without it a match on a request alone (its answer came back
     altered, or never came) counts only where a single session has it.
@@ -68,18 +71,43 @@ def find(db: sqlite3.Connection, chain: Sequence[bytes], session: int | None) ->
             item for item in found if covered < last and (session is not None or _one_session(found))
         ]
         if usable:
-            return max(usable, key=lambda item: (item.leaf, item.seq))
+            return max(usable, key=lambda item: (item.subagent == subagent, item.leaf, item.seq))
     return None
 
 
-def same_request(db: sqlite3.Connection, end: bytes, hash: bytes, session: int | None) -> Found | None:
-    """The latest record with exactly this request (``end`` of its chain, ``hash`` of its bytes)."""
+def same_request(
+    db: sqlite3.Connection, end: bytes, hash: bytes, *, session: int | None, subagent: str | None
+) -> Found | None:
+    """The same sub-agent's latest record with this request: ``end`` of its chain and, outside of a known session,
+    ``hash`` of its bytes.
+
+    Within one the messages decide: Claude Code tries again without streaming and with other limits.
+    """
     for item in _at(db, end, 0, session):
-        if not item.answered:
-            row = db.execute("SELECT 1 FROM request WHERE seq = ? AND hash = ?", (item.seq, hash)).fetchone()
-            if row is not None:
+        if not item.answered and item.subagent == subagent:
+            row = db.execute("SELECT hash FROM request WHERE seq = ?", (item.seq,)).fetchone()
+            if session is not None or row[0] == hash:
                 return item
     return None
+
+
+def resumed(db: sqlite3.Connection, found: Found, main: int | None) -> bool:
+    """Whether ``found`` was broken off and all that the main line did since is one request to go on with its answer.
+
+    Qwen Code asks so in a message of its own making, and leaves it out again once it has the rest.
+    """
+    row = db.execute("SELECT parent FROM record WHERE seq = ?", (main,)).fetchone()
+    return found.end is not End.OK and row is not None and row[0] == found.seq
+
+
+def last_of(db: sqlite3.Connection, session: int, subagent: str | None) -> int | None:
+    """A sub-agent's latest record: what a sub-agent of its own was started from."""
+    seq: int | None
+    (seq,) = db.execute(
+        "SELECT max(r.seq) FROM record r JOIN request q ON q.seq = r.seq WHERE r.session = ? AND q.subagent = ?",
+        (session, subagent),
+    ).fetchone()
+    return seq
 
 
 def _one_session(found: list[Found]) -> bool:
@@ -89,12 +117,12 @@ def _one_session(found: list[Found]) -> bool:
 def _at(db: sqlite3.Connection, hash: bytes, covered: int, session: int | None) -> list[Found]:
     rows = db.execute(
         """SELECT p.seq, r.session, r.kind, r.end, p.answered,
-            p.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')
-        FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session
+            p.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side'), q.subagent
+        FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session JOIN request q ON q.seq = p.seq
         WHERE p.hash = ? AND (? IS NULL OR r.session = ?) ORDER BY p.seq DESC LIMIT ?""",
         (hash, session, session, _CANDIDATES),
     )
     return [
-        Found(seq, owner, Kind(kind), End(end), bool(answered), bool(leaf), covered)
-        for seq, owner, kind, end, answered, leaf in rows
+        Found(seq, owner, Kind(kind), End(end), bool(answered), bool(leaf), subagent, covered)
+        for seq, owner, kind, end, answered, leaf, subagent in rows
     ]

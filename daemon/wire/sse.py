@@ -79,6 +79,13 @@ class Relay:
         return now
 
 
+def whole(body: bytes, *, stream: bool) -> Relay:
+    """What a body says of its own end that no `Relay` saw passing: one that was compressed, or no stream."""
+    relay = Relay()
+    relay.feed(body if stream else b"data: " + body[:LIMIT].lstrip())
+    return relay
+
+
 def _opaque(start: bytes) -> bool | None:
     """Whether a body that starts so is no SSE; None when it is too short to tell."""
     line = start.removeprefix(_BOM).lstrip(b"\r\n")

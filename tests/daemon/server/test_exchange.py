@@ -1,11 +1,13 @@
 """What goes out when: streams at once but for their end, everything else when it is whole."""
 
+import gzip
 from typing import Any
 
 import pytest
 
 from daemon.core.records import Dialect, End, Usage
 from daemon.core.redact import Redactor
+from daemon.engines.base import Headers
 from daemon.server import exchange
 from daemon.server.exchange import Call, Outgoing
 from daemon.server.identity import identify
@@ -62,7 +64,7 @@ async def test_a_streams_events_pass_at_once_and_its_end_waits(client: Client) -
     assert client.body == b'data: {"a":1}\n\n'
     await outgoing.feed(b"data: [DONE]\n\n")
     assert client.body == b'data: {"a":1}\n\n'
-    assert outgoing.saw_the_end
+    assert await outgoing.verdict() == (True, False)
     await outgoing.finish()
     assert client.body == b'data: {"a":1}\n\ndata: [DONE]\n\n' == outgoing.captured()
     assert client.ended
@@ -116,15 +118,47 @@ async def test_what_broke_off_is_flushed_without_an_end(client: Client) -> None:
     await outgoing.flush()
     assert client.body == b"data: 1\n\ndata: tw"
     assert not client.ended
-    assert not outgoing.saw_the_end
+    assert await outgoing.verdict() == (False, False)
 
 
 async def test_an_error_event_is_seen(client: Client) -> None:
     outgoing = Outgoing(call(), client)
     await outgoing.begin(200, SSE)
     await outgoing.feed(b'data: {"error": {"message": "overloaded"}}\n\n')
-    assert outgoing.saw_an_error
-    assert not outgoing.saw_the_end
+    assert await outgoing.verdict() == (False, True)
+
+
+FAILED = b'{"object": "error", "message": "too long", "code": 400}'
+ERROR_EVENT = b"data: " + FAILED + b"\n\n"
+ENDED = b'data: {"choices":[{"finish_reason":"stop"}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "zipped", "verdict"),
+    [
+        (JSON, b'{"id": "x", "choices": [], "error": null}', False, (True, False)),
+        (JSON, FAILED, False, (True, True)),
+        (JSON, FAILED, True, (True, True)),
+        (JSON, b"", False, (True, False)),
+        (SSE, ENDED + b"data: [DONE]\n\n", True, (True, False)),
+        (SSE, b'data: {"choices":[]}\n\n', True, (False, False)),
+        (SSE, ERROR_EVENT, True, (False, True)),
+    ],
+)
+async def test_a_whole_body_is_judged_as_a_stream_is(
+    client: Client, kind: Headers, body: bytes, zipped: bool, verdict: tuple[bool, bool]
+) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*kind, (b"content-encoding", b"gzip")] if zipped else [*kind])
+    await outgoing.feed(gzip.compress(body) if zipped else body)
+    assert await outgoing.verdict() == verdict
+
+
+async def test_what_cannot_be_decoded_is_taken_at_its_status(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*SSE, (b"content-encoding", b"br")])
+    await outgoing.feed(b"\x0b\x02")
+    assert await outgoing.verdict() == (True, False)
 
 
 async def test_a_response_without_end_is_passed_on_and_kept_up_to_a_bound(

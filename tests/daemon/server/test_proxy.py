@@ -188,6 +188,17 @@ def test_an_error_inside_a_200_is_no_success(daemon: RunningDaemon, provider: Pr
 
 
 @BOTH
+@pytest.mark.parametrize("gzip", [True, False])
+def test_an_error_as_a_whole_200_is_no_success(
+    daemon: RunningDaemon, provider: Provider, path: str, gzip: bool
+) -> None:
+    provider.gzip = gzip
+    provider.faults.append(Fault(error_after=2) if gzip else Fault(status=200))
+    _, headers, _ = daemon.post(path, ask("x", stream=gzip))
+    assert record(daemon, headers)["end"] == "error"
+
+
+@BOTH
 @STREAM
 def test_when_the_client_leaves_the_provider_is_left_within_a_second(
     daemon: RunningDaemon, provider: Provider, path: str, stream: bool

@@ -282,6 +282,45 @@ def test_a_sub_agents_sub_agent_hangs_on_it_and_not_on_the_main_line(store: Stor
     assert store.record(deeper.receipt).parent == spawned.receipt
 
 
+def test_sub_agents_that_were_told_the_same_stay_apart(store: Store) -> None:
+    keys = {"session_keys": ("claude:1",)}
+    Conversation(store, changes=keys).turn("q0")
+    helpers = [Conversation(store, changes={**keys, "subagent": name}) for name in ("agent-1", "agent-2")]
+    failed = helpers[0].turn("find it", end=End.ERROR)
+    first = [helper.turn("find it") for helper in helpers]
+    second = [helper.turn("go on") for helper in helpers]
+    third = [helper.turn("and on") for helper in helpers]
+    assert [one.kind for one in (failed, *first)] == [Kind.SUBAGENT, Kind.RETRY, Kind.SUBAGENT]
+    assert [store.record(one.receipt).parent for one in second] == [one.receipt for one in first]
+    assert [store.record(one.receipt).parent for one in third] == [one.receipt for one in second]
+
+
+def test_a_second_try_without_streaming_is_a_retry_of_a_known_session(store: Store) -> None:
+    """Claude Code, after an error inside a stream, asks again with other limits and without one."""
+    key = {"session_keys": ("claude:1",)}
+    said = [system("s"), user("hi")]
+    failed = record(store, transcript(said, None), end=End.ERROR, **key)
+    again = record(store, transcript(said, "hello", tail=b'],"stream":false,"max_tokens":9}'), **key)
+    other = record(store, transcript(said, "hello", tail=b'],"max_tokens":1}'))
+    assert (again.kind, again.session) == (Kind.RETRY, failed.session)
+    assert (other.kind, other.session == failed.session) == (Kind.MAIN, False)
+    assert store.session(failed.session).turns == 1
+
+
+def test_a_request_to_resume_that_the_agent_drops_again_does_not_cut_a_session(store: Store) -> None:
+    """Qwen Code, without a key, after an answer that broke off: its part, a note to go on; later the whole answer."""
+    said = [system("s"), user("Create hello.txt")]
+    cut = record(store, transcript(said, "I'll"), end=End.INCOMPLETE)
+    resume = record(store, transcript([*said, assistant("I'll"), user("Resume directly.")], "run a command."))
+    whole = [*said, assistant("I'll run a command."), tool("ok")]
+    record(store, transcript(whole, "one more"))
+    last = record(store, transcript([*whole, assistant("one more"), tool("ok")], "Done."))
+    row = only(store)
+    assert (row.id, row.turns, row.records) == (cut.session, 3, 4)
+    assert (resume.kind, last.kind) == (Kind.MAIN, Kind.MAIN)
+    assert [message.text for message in store.new_messages(last.receipt)] == ["ok"]
+
+
 def test_a_title_is_what_the_person_asked_and_no_example_before_it(store: Store) -> None:
     """Aider puts made-up turns before the request, always the same."""
     examples = [system("s"), user("Change get_factorial()"), assistant("Sure."), user("Forget that."), assistant("Ok.")]
