@@ -37,6 +37,8 @@ class Call:
         self.end = End.OK
         self.error: str | None = None
         self.broken = False
+        #: The daemon's end cut it off.
+        self.stopped = False
         #: The response was longer than a record may be.
         self.cut = False
         self.weights: str | None = None
