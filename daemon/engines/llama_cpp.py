@@ -181,10 +181,17 @@ class LlamaCpp:
             task = asyncio.create_task(self._load(model, before))
             self._loading = (model.sha256, task)
             task.add_done_callback(self._loaded)
-        return await asyncio.shield(self._loading[1])
+        loading = self._loading[1]
+        try:
+            return await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            if not loading.cancelled():
+                raise
+            raise EngineUnavailable("the model was changed while it loaded", hint="send the request again") from None
 
     async def _load(self, model: ModelFile, before: "asyncio.Task[WorkerProcess] | None") -> WorkerProcess:
         if before is not None:
+            before.cancel()  # it may never end
             await asyncio.gather(before, return_exceptions=True)
         if self._worker is not None:
             self._retire(self._worker)
