@@ -6,12 +6,14 @@ only ``reef:`` (a recipe and that recipe's own settings) is open, since recipes 
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 from daemon.core.errors import ConfigError
 
@@ -125,7 +127,7 @@ def _check(config: Config, source: str) -> None:
                 f"{source}: engines.embedded: the name is taken by the engine inside",
                 hint="choose another name",
             )
-        if not remote.base_url.startswith(("http://", "https://")):
+        if not _is_url(remote.base_url):
             raise ConfigError(
                 f"{source}: engines.{name}.base_url: {remote.base_url!r} is not a URL",
                 hint="for example https://api.openai.com/v1",
@@ -155,6 +157,14 @@ def _check_ranges(config: Config, source: str) -> None:
     for name, value in (("context", config.embedded.context), ("parallel", config.embedded.parallel)):
         if value == 0:
             raise ConfigError(f"{source}: embedded.{name}: at least 1 is needed, got 0")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without an address, a port that is none
+        return False
 
 
 _T = TypeVar("_T")
@@ -198,7 +208,7 @@ def _scalar(kind: Any, value: object, where: str) -> object:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        if kind in (int, float) and value < 0:
-            raise ConfigError(f"{where}: {value!r} is negative")
+        if kind in (int, float) and not 0 <= value < math.inf:
+            raise ConfigError(f"{where}: {value!r} is {'negative' if value < 0 else 'not a finite number'}")
         return value
     raise ConfigError(f"{where}: expected {kind.__name__}, got {value!r}")

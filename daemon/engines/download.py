@@ -81,6 +81,10 @@ async def fetch(origin: Origin, partial: Path, progress: Progress) -> None:
                         hint="run the same command again to go on where it stopped",
                     ) from error
                 await asyncio.sleep(0.1 * 2**failures)
+            except ReefError:
+                if origin.sha256 is None:
+                    partial.unlink(missing_ok=True)  # of no use to the next attempt
+                raise
     if origin.sha256 is None:
         return
     found = await digest(partial, progress)
@@ -124,6 +128,8 @@ async def _receive(
                 await asyncio.to_thread(file.write, chunk)
                 have += len(chunk)
                 progress("download", have, total)
+                if not total:
+                    need_space(partial.parent, _CHUNK, partial.name)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise

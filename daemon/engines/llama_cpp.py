@@ -191,12 +191,15 @@ class LlamaCpp:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if task.cancelled():  # by `close`, not by who asks here
+            if not task.cancelled():  # it is who asks here that was cancelled
+                raise
+            if self._closed:
                 raise self._shutting_down() from None
-            raise
+            raise EngineUnavailable("the model was changed while it loaded", hint="send the request again") from None
 
     async def _load(self, model: ModelFile, before: "asyncio.Task[WorkerProcess] | None") -> WorkerProcess:
         if before is not None:
+            before.cancel()  # it may never end
             await asyncio.gather(before, return_exceptions=True)
         if self._worker is not None:
             self._retire(self._worker)

@@ -14,7 +14,7 @@ import uvicorn
 
 from daemon.core.config import Config, load
 from daemon.core.discovery import DaemonState, write_state
-from daemon.core.errors import ReefError
+from daemon.core.errors import ExitCode, ReefError
 from daemon.core.paths import Home, home
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.app import build
@@ -51,6 +51,10 @@ def main() -> int:
         if error.hint:
             print(f"  hint: {error.hint}", file=sys.stderr)
         return int(error.exit_code)
+    except OSError as error:  # a full disk, a file where a folder should be
+        print(f"error: {error.strerror or error}: {error.filename or place.root}", file=sys.stderr)
+        print("  hint: reef doctor", file=sys.stderr)
+        return int(ExitCode.FAILED)
     return 0
 
 

@@ -24,6 +24,7 @@ _log = logging.getLogger("reef.models")
 _REPORT_FIELDS = {"score", "feedback", "references", "metadata", "agent_record_id"}
 _FEEDBACK_MOST = 100_000
 _REFERENCES_MOST = 10_000
+_DRAIN_MOST = 86_400
 
 
 async def report(request: Request) -> Response:
@@ -149,6 +150,8 @@ async def _adding(daemon: Runtime, source: str, name: str | None, use: bool) -> 
             put({"model": _model_row(daemon, model)})
         except ReefError as error:
             put(error.envelope())
+        except OSError as error:  # a full disk, a file that is gone
+            put(ReefError(f"{error.strerror or error}: {error.filename or daemon.home.models}").envelope())
         except Exception:  # the edge: whoever waits gets a last line, the log the traceback
             _log.exception("adding a model failed")
             put(ReefError("an internal error", hint="reef logs").envelope())
@@ -180,7 +183,9 @@ async def remove_model(request: Request) -> Response:
 async def shutdown(request: Request) -> Response:
     """Finish what is in flight, then exit."""
     seconds = (await body(request)).get("drain_seconds")
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0):
-        raise UsageError(f"drain_seconds {seconds!r} is not a number of seconds")
+    if seconds is not None and (
+        isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _DRAIN_MOST
+    ):
+        raise UsageError(f"drain_seconds {seconds!r} is not a number of seconds up to a day")
     runtime(request).stop(seconds)
     return answer({"ok": True})

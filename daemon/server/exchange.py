@@ -39,6 +39,8 @@ class Call:
         self.end = End.OK
         self.error: str | None = None
         self.broken = False
+        #: The daemon's end cut it off.
+        self.stopped = False
         #: The response was longer than a record may be.
         self.cut = False
         self.weights: str | None = None
@@ -67,6 +69,10 @@ class Call:
             ],
             body=self.request,
         )
+
+    def stop(self) -> None:
+        """The daemon ends this call, not its client."""
+        self.stopped = True
 
     def first_byte(self) -> None:
         if self._first is None:

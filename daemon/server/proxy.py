@@ -7,7 +7,7 @@ response can rely on its record being on disk; a client that leaves stops the wo
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -31,6 +31,7 @@ _T = TypeVar("_T")
 ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
 _SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 _JSON: Final = [(b"content-type", b"application/json")]
+_DISCARD_SECONDS: Final = 2.0
 
 
 class ClientGone(Exception):
@@ -59,22 +60,35 @@ class DataPlane:
             call.request = await read_body(scope, receive, self._max_body)
         except ClientGone:
             return
+        except asyncio.CancelledError:
+            await self._stopped(call, outgoing)
+            return
         except ReefError as error:
+            if isinstance(error, TooLarge) and "expect" not in call.headers:
+                await _discard(receive)
             self._error(call, outgoing, error)
             await outgoing.finish()
             return
         self.running += 1
         try:
-            await until_gone(self._answer(call, outgoing), receive)
+            await until_gone(self._answer(call, outgoing), receive, stopped=call.stop)
+        except asyncio.CancelledError:
+            await self._stopped(call, outgoing)
         finally:
             self.running -= 1
+
+    async def _stopped(self, call: Call, outgoing: Outgoing) -> None:
+        """The time to drain is over; what there was is recorded. A response that began just breaks off."""
+        if not outgoing.started:
+            self._error(call, outgoing, EngineUnavailable("the daemon is stopping", hint="send the request again"))
+            await outgoing.finish()
 
     async def _answer(self, call: Call, outgoing: Outgoing) -> None:
         """Serve, record, then let the end go out. Only this task ends a call, whatever happened to it."""
         try:
             await self._serve(call, outgoing)
         except asyncio.CancelledError:
-            call.end, call.error = End.CANCELLED, "the client left"
+            call.end, call.error = End.CANCELLED, "the daemon stopped" if call.stopped else "the client left"
         except ReefError as error:
             self._error(call, outgoing, error)
         except Exception:  # the edge: an agent gets an answer it can parse, the log gets the traceback
@@ -186,12 +200,17 @@ async def _rendered(
     yield renderer.finish() if stream else renderer.body()
 
 
-async def until_gone(work: Coroutine[object, object, _T], receive: Receive) -> _T | None:
-    """Run ``work``; cancel it as soon as the client disconnects. None when that ended it."""
+async def until_gone(
+    work: Coroutine[object, object, _T], receive: Receive, *, stopped: Callable[[], None] = lambda: None
+) -> _T | None:
+    """Run ``work``; cancel it as soon as the client disconnects (None then), or with us, after calling ``stopped``."""
     task = asyncio.ensure_future(work)
     watch = asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        stopped()
+        raise
     finally:
         watch.cancel()
         if not task.done():
@@ -204,6 +223,14 @@ async def until_gone(work: Coroutine[object, object, _T], receive: Receive) -> _
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def _discard(receive: Receive) -> None:
+    """Take what the client still sends, for a while: closed in the middle of sending, it would not read our answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

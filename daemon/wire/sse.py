@@ -115,13 +115,22 @@ def looks_like_events(body: bytes) -> bool:
     return _opaque(body[:64]) is False
 
 
+def _lines(body: bytes) -> Iterator[bytes]:
+    """One by one: splitting megabytes at once would hold up the event loop's thread too."""
+    start = 0
+    for end in _LINE_END.finditer(body):
+        yield body[start : end.start()]
+        start = end.end()
+    yield body[start:]
+
+
 def events(body: bytes) -> Iterator[tuple[str, str]]:
     """(event, data) of each event that has data, also of a last one that was broken off. Comments are skipped.
 
     Follows the WHATWG specification; bytes that are no UTF-8 become U+FFFD.
     """
     event, lines = "", list[str]()
-    for raw in _LINE_END.split(body.removeprefix(_BOM)):
+    for raw in _lines(body.removeprefix(_BOM)):
         if not raw:
             if lines:
                 yield event, "\n".join(lines)

@@ -1,7 +1,9 @@
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from aiohttp import web
 
 from daemon.core.errors import NotFound, ReefError, Unauthorised, UpstreamUnreachable
 from daemon.engines.download import Origin, client, digest, fetch, get, need_space
@@ -139,6 +141,32 @@ async def test_a_disk_without_room_is_refused_before_the_first_byte(hub: Hub, tm
     huge = Origin(origin(hub).url, "huge.gguf", "0" * 64, free + 10**9)
     with pytest.raises(ReefError, match=r"huge\.gguf needs .* MB more"):
         await fetch(huge, tmp_path / "part", ignore)
+    assert not (tmp_path / "part").exists()
+
+
+async def test_a_file_of_unknown_size_never_fills_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 65_536)
+
+    def shrinking(folder: Path) -> SimpleNamespace:
+        used = sum(file.stat().st_size for file in folder.iterdir())
+        return SimpleNamespace(free=(70 << 20) - used)
+
+    monkeypatch.setattr(shutil, "disk_usage", shrinking)
+    server = web.Application()
+    server.add_routes([web.get("/model.gguf", endless)])
+    runner = web.AppRunner(server, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        unknown = Origin(f"http://127.0.0.1:{runner.addresses[0][1]}/model.gguf", "model.gguf")
+        with pytest.raises(ReefError, match="MB more"):
+            await fetch(unknown, tmp_path / "part", ignore)
+    finally:
+        await runner.cleanup()
     assert not (tmp_path / "part").exists()
 
 

@@ -215,6 +215,24 @@ async def test_another_model_is_served_once_it_is_chosen(model_path: Path, tmp_p
         await engine.close()
 
 
+async def test_a_load_that_never_ends_is_left_for_another_model(model_path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "other.gguf"
+    link.symlink_to(model_path)
+    chosen: list[ModelFile] = [model_file(model_path)]
+    engine = LlamaCpp(model=lambda: chosen[-1], config=EmbeddedConfig(context=512, threads=1), log=tmp_path / "log")
+    try:
+        waiting = asyncio.create_task(collect(engine, ask("Hi", tokens=1)))
+        await until(lambda: len(worker_pids()) == 1)
+        os.kill(worker_pids()[0], signal.SIGSTOP)
+        chosen.append(model_file(link, sha256="6b" * 32, name="other"))
+        answer = await collect(engine, ask("Hi", tokens=1))
+        assert answer.span.weights == "6b" * 32
+        with pytest.raises(EngineUnavailable, match="changed while it loaded"):
+            await waiting
+    finally:
+        await engine.close()
+
+
 async def test_a_broken_file_fails_with_its_reason_and_is_tried_again(model_path: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(model_path.read_bytes()[:5_000_000])

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import threading
 import time
 from collections.abc import Iterator
 from http.client import HTTPException, IncompleteRead
@@ -11,6 +12,8 @@ import pytest
 import zstandard
 
 from daemon.core.paths import Home
+from daemon.core.records import End
+from daemon.store.db import Store
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.provider import Fault, Provider, Turn, bash, running_provider
 
@@ -317,3 +320,22 @@ def test_a_retry_after_a_failure_counts_once(daemon: RunningDaemon, provider: Pr
 def _new(daemon: RunningDaemon, before: set[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = daemon.get("/reef/records?limit=500")["items"]
     return [row for row in rows if row["receipt"] not in before]
+
+
+def test_what_the_daemons_end_cuts_off_is_told_and_recorded(reef_home: Home) -> None:
+    with running_provider() as hanging:
+        hanging.faults.append(Fault(hang=True))
+        config = f'server: {{port: 0, drain_seconds: 0}}\nengine: p\nengines: {{p: {{base_url: "{hanging.url}/v1"}}}}\n'
+        with running_daemon(reef_home, config) as stopping:
+            told: list[tuple[int, dict[str, str], bytes]] = []
+            asking = threading.Thread(target=lambda: told.append(stopping.post(CHAT, ask("wait"))))
+            asking.start()
+            until(lambda: hanging.requests, "the request's arrival")
+            stopping.process.terminate()
+            asking.join()
+    status, _, body = told[0]
+    assert (status, json.loads(body)["error"]["code"]) == (503, "engine_unavailable")
+    store = Store.open(reef_home.database)
+    rows, _ = store.records()
+    store.close()
+    assert [(row.end, row.error) for row in rows] == [(End.CANCELLED, "the daemon stopped")]
