@@ -282,6 +282,8 @@ class Exchange:
     #: Ids that the agent or its wrapper sent for the conversation, strongest first; empty when none.
     session_keys: tuple[str, ...] = ()
     subagent: str | None = None
+    #: The sub-agent that started this one; None where the main line did.
+    spawner: str | None = None
     cwd: str | None = None
     commit: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)

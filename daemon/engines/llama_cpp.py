@@ -18,6 +18,8 @@ from daemon.engines.base import EngineState, EngineStatus, ModelFile
 from daemon.engines.llama.frames import WorkerSpec
 from daemon.engines.llama.process import Speeds, WorkerDied, WorkerProcess
 
+_SLOWER = "without the processor's matrix kernels: the installed build of llama.cpp faults on them"
+
 
 class LlamaCpp:
     """`TokenEngine` over a worker. ``model`` says which file to serve; it is asked anew for each request."""
@@ -114,7 +116,7 @@ class LlamaCpp:
             model=model.name if model else None,
             detail=detail,
             progress=self._progress if state is EngineState.LOADING else None,
-            memory_mb=_memory_mb(worker.pid) if worker is not None else None,
+            memory_mb=worker.memory_mb() if worker is not None else None,
             running=self._running,
             waiting=self._waiting,
             restarts=self._restarts,
@@ -146,7 +148,7 @@ class LlamaCpp:
         if self._loading is not None:
             return EngineState.LOADING, None
         if self._worker is not None and self._worker.alive:
-            return EngineState.READY, None
+            return EngineState.READY, _SLOWER if self._plain else None
         if importlib.util.find_spec("llama_cpp") is None:
             return EngineState.MISSING, "llama-cpp-python is not installed"
         if self._choose() is None:
@@ -157,7 +159,7 @@ class LlamaCpp:
 
     def _wanted(self) -> ModelFile:
         if self._closed:
-            raise EngineUnavailable("the engine is shutting down", hint="reef start")
+            raise self._shutting_down()
         model = self._choose()
         if importlib.util.find_spec("llama_cpp") is None:
             raise EngineUnavailable(
@@ -167,6 +169,10 @@ class LlamaCpp:
         if model is None:
             raise EngineUnavailable("no model is chosen", hint="reef models add default")
         return model
+
+    @staticmethod
+    def _shutting_down() -> EngineUnavailable:
+        return EngineUnavailable("the engine is shutting down", hint="reef start")
 
     async def _ready(self) -> WorkerProcess:
         """A worker with the model wanted now. One load serves all who wait; who leaves does not stop it."""
@@ -181,7 +187,13 @@ class LlamaCpp:
             task = asyncio.create_task(self._load(model, before))
             self._loading = (model.sha256, task)
             task.add_done_callback(self._loaded)
-        return await asyncio.shield(self._loading[1])
+        task = self._loading[1]
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():  # by `close`, not by who asks here
+                raise self._shutting_down() from None
+            raise
 
     async def _load(self, model: ModelFile, before: "asyncio.Task[WorkerProcess] | None") -> WorkerProcess:
         if before is not None:
@@ -292,12 +304,3 @@ def _check_size(request: ChatRequest, worker: WorkerProcess) -> None:
     )
     if ready is not None and size > ready.limit * ready.widest:
         raise ContextOverflow(size // ready.widest, ready.limit)
-
-
-def _memory_mb(pid: int | None) -> int | None:
-    """Resident memory of a process; None where /proc does not tell."""
-    try:
-        fields = Path(f"/proc/{pid}/status").read_text().split("VmRSS:")
-        return int(fields[1].split()[0]) // 1024
-    except (OSError, IndexError, ValueError):
-        return None

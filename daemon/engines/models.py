@@ -27,6 +27,7 @@ from daemon.engines.download import Origin, Progress
 
 FORMS: Final = f"a path, {package.FORM}, {hub.FORM}, https://…[#sha256=…], or one of: default"
 
+_ENTRY: Final = {"name": str, "file": str, "bytes": int, "sha256": str, "licence": str, "source": str}
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
@@ -207,6 +208,8 @@ class Models:
             raise StoreError(f"cannot read {self._registry}: {error}", hint="move it away; models stay") from error
         if not isinstance(state, dict) or state.get("version") != 1:
             raise StoreError(f"{self._registry} was written by a newer Reef", hint="upgrade with install.sh")
+        if not _is_sound(state):
+            raise StoreError(f"{self._registry} is damaged", hint="move it away; models stay")
         return state
 
     @contextmanager
@@ -232,6 +235,21 @@ class Models:
             yield
 
 
+def _is_sound(state: dict[str, Any]) -> bool:
+    """Whether the registry is what `Models` writes. A relative file lies in the folder itself: `remove` deletes it."""
+    models = state.get("models")
+    return (
+        isinstance(models, list)
+        and isinstance(state.get("active"), str | None)
+        and all(
+            isinstance(entry, dict)
+            and all(isinstance(entry.get(key), kind) for key, kind in _ENTRY.items())
+            and (Path(entry["file"]).is_absolute() or "/" not in entry["file"])
+            for entry in models
+        )
+    )
+
+
 async def _locate(source: str) -> Origin:
     if source.startswith("pypi:"):
         return await package.locate(source)
@@ -244,7 +262,12 @@ async def _locate(source: str) -> Origin:
 
 def _from_url(source: str) -> Origin:
     address, _, fragment = source.partition("#")
-    url = URL(address)
+    try:
+        url = URL(address)
+    except ValueError:
+        url = URL()
+    if not url.host:
+        raise UsageError(f"{address!r} is not a URL", hint=f"a source is {FORMS}")
     match = re.fullmatch(r"sha256=([0-9a-f]{64})", fragment.lower())
     if fragment and match is None:
         raise UsageError(f"cannot read the checksum in {_public(source)}", hint="write #sha256= and 64 hex digits")
@@ -258,8 +281,11 @@ def _from_url(source: str) -> Origin:
 
 def _as_path(source: str) -> Path | None:
     """The file that ``source`` is, if it is one."""
-    path = Path(source).expanduser()
-    return path.resolve() if path.is_absolute() and path.is_file() else None
+    try:
+        path = Path(source).expanduser()
+        return path.resolve() if path.is_absolute() and path.is_file() else None
+    except (OSError, RuntimeError):  # too long for a path, nobody's home
+        return None
 
 
 def _locked(file: TextIO) -> bool:

@@ -79,6 +79,9 @@ class Remote:
                 # The provider closed a kept-alive connection while it lay idle, and sent nothing back: once more, on a
                 # connection of its own, since the pool may hold others as dead.
                 response = await self._send(fresh, request, url=url, headers=headers, facts=facts)
+            if not 200 <= response.status <= 599:
+                response.close()
+                raise ValueError(f"it answered with status {response.status}, which is none")
         self._trouble = None
         return _Response(response, self._left, f"{self._host} broke off its answer")
 

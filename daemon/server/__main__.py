@@ -19,8 +19,9 @@ from daemon.core.paths import Home, home
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.app import build
 from daemon.server.auth import Tokens
-from daemon.server.listen import agent_sockets, control_socket, only_daemon
+from daemon.server.listen import agent_sockets, allow_many_connections, control_socket, only_daemon
 from daemon.server.log import start_logging
+from daemon.server.protocol import Connection
 from daemon.server.runtime import Runtime, running
 
 _log = logging.getLogger("reef.server")
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--foreground", action="store_true", help="also log to stderr")
     options = parser.parse_args()
     os.umask(0o077)
+    allow_many_connections()
     place = home()
     try:
         place.prepare()
@@ -61,7 +63,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 build(runtime),
-                http="httptools",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

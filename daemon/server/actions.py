@@ -1,6 +1,7 @@
 """The control plane, writing side: feedback, models, stopping. Each answer is sent once what it says is on disk."""
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator
 from dataclasses import asdict
@@ -17,6 +18,8 @@ from daemon.engines.base import ModelFile
 from daemon.server.control import answer, body, runtime
 from daemon.server.identity import scenario_name
 from daemon.server.runtime import Runtime
+
+_log = logging.getLogger("reef.models")
 
 _REPORT_FIELDS = {"score", "feedback", "references", "metadata", "agent_record_id"}
 _FEEDBACK_MOST = 100_000
@@ -46,9 +49,7 @@ def parse_report(data: dict[str, Any], scenario: str) -> NewReport:
     for name in data.keys() - _REPORT_FIELDS:
         raise UsageError(f"unknown field {name!r}", hint=f"a report has {', '.join(sorted(_REPORT_FIELDS))}")
     score, feedback = data.get("score"), data.get("feedback")
-    if score is not None and (
-        isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score)
-    ):
+    if score is not None and not _is_finite(score):
         raise UsageError(f"score {score!r} is not a finite number", hint="1 is good, 0 is bad")
     if feedback is not None and not isinstance(feedback, str):
         raise UsageError(f"feedback {feedback!r} is not text")
@@ -75,6 +76,15 @@ def parse_report(data: dict[str, Any], scenario: str) -> NewReport:
         references=tuple(references),
         metadata=metadata,
     )
+
+
+def _is_finite(score: object) -> bool:
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        return False
+    try:
+        return math.isfinite(score)
+    except OverflowError:  # an integer of hundreds of digits
+        return False
 
 
 async def undo(request: Request) -> Response:
@@ -139,6 +149,9 @@ async def _adding(daemon: Runtime, source: str, name: str | None, use: bool) -> 
             put({"model": _model_row(daemon, model)})
         except ReefError as error:
             put(error.envelope())
+        except Exception:  # the edge: whoever waits gets a last line, the log the traceback
+            _log.exception("adding a model failed")
+            put(ReefError("an internal error", hint="reef logs").envelope())
         finally:
             lines.put_nowait(None)
 

@@ -18,7 +18,7 @@ from daemon.core.errors import NotFound, ReefError
 from daemon.server import actions, control, inference
 from daemon.server.auth import Guard
 from daemon.server.control import answer
-from daemon.server.proxy import ROUTES, DataPlane
+from daemon.server.proxy import ROUTES, ClientGone, DataPlane
 from daemon.server.runtime import BASE_RELEASE, Runtime
 
 _log = logging.getLogger("reef.server")
@@ -52,7 +52,12 @@ def build(runtime: Runtime) -> ASGIApp:
     """The daemon as one ASGI application."""
     pages = Starlette(
         routes=_routes,
-        exception_handlers={ReefError: _reef_error, HTTPException: _http_error, Exception: _unexpected},
+        exception_handlers={
+            ReefError: _reef_error,
+            HTTPException: _http_error,
+            ClientGone: _gone,
+            Exception: _unexpected,
+        },
     )
     pages.state.runtime = runtime
     inference_plane = DataPlane(
@@ -93,6 +98,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
     response = _rendered(failure, request.url.path)
     response.status_code = error.status_code
     return response
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # nobody reads it
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

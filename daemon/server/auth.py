@@ -7,13 +7,14 @@ system's word and skip the token.
 
 import hmac
 import json
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from daemon.core.errors import Forbidden, ReefError, Unauthorised, UnsupportedMedia
+from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
 
 #: Routes an agent's token opens: inference and feedback. Reading traces and changing anything needs the control token.
@@ -21,6 +22,8 @@ _AGENT_ROUTES: Final = frozenset(
     {("POST", "/reef/report"), ("POST", "/reef/undo"), ("GET", "/reef/last"), ("GET", "/"), ("HEAD", "/")}
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})
+#: What a token file may hold: short enough to be guessed, or not sendable in a header, is none.
+_TOKEN: Final = re.compile(r"[!-~]{16,}")
 _MUTATIONS: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -33,7 +36,7 @@ class Tokens:
 
     @classmethod
     def load(cls, home: Home) -> "Tokens":
-        """Read them, or make them on the first start."""
+        """Read them, or make them on the first start. Raises ConfigError for files that hold none."""
         return cls(_token(home, "agent"), _token(home, "control"))
 
     def scope(self, presented: str) -> str | None:
@@ -47,11 +50,21 @@ class Tokens:
 def _token(home: Home, name: str) -> str:
     path = home.agent_token if name == "agent" else home.control_token
     try:
-        return path.read_text().strip()
+        token = path.read_bytes().decode("ascii", "replace").strip()
     except FileNotFoundError:
+        token = ""
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", hint=f"move {path} away: a new one is made"
+        ) from error
+    if not token:  # never a token: whoever sends none would match it
         token = f"reef-{secrets.token_urlsafe(32)}"
         write_private(path, token.encode())
-        return token
+    if not _TOKEN.fullmatch(token):
+        raise ConfigError(
+            f"{path} holds no token: 16 or more visible characters are one", hint=f"rm {path}: a new one is made"
+        )
+    return token
 
 
 def header(scope: Scope, name: bytes) -> str | None:

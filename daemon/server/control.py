@@ -4,7 +4,6 @@ Every list is cursored. Reads run off the loop; nothing here touches the data pl
 """
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +17,9 @@ from starlette.responses import Response, StreamingResponse
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.records import Image, Message, RecordRow, StoredMessage, Text, Thinking, ToolResult, ToolUse
 from daemon.core.version import PROTOCOL, __version__
+from daemon.server.proxy import read_body
 from daemon.server.runtime import Runtime
+from daemon.wire import jsontext
 from daemon.wire.base import dialect as codec_of
 
 _P = ParamSpec("_P")
@@ -28,6 +29,8 @@ _PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "too
 _PAGE = 50
 _PAGE_MOST = 500
 _EVENT_PATIENCE = 15.0
+#: A report with all its references and metadata is far smaller.
+_BODY_MOST = 4 << 20
 
 
 def answer(data: object, status: int = 200) -> Response:
@@ -177,7 +180,7 @@ async def events(request: Request) -> Response:
     """Server-sent events: each new record, resumable by ``Last-Event-ID``; engine states as they change."""
     daemon = runtime(request)
     given = request.headers.get("last-event-id")
-    if given is not None and not given.isdigit():
+    if given is not None and not _is_number(given):
         raise UsageError(f"Last-Event-ID {given[:40]!r} is not a record's number")
     newest, _ = await read(daemon.store.records, limit=1)
     seq = int(given) if given else (newest[0].seq if newest else 0)
@@ -217,17 +220,22 @@ async def configuration(request: Request) -> Response:
 
 def _limit(request: Request) -> int:
     given = request.query_params.get("limit", str(_PAGE))
-    if not given.isdecimal() or len(given) > 18 or int(given) == 0:
+    if not _is_number(given) or int(given) == 0:
         raise UsageError(f"limit={given[:40]!r} is not a number from 1 on", hint="for example limit=50")
     return min(int(given), _PAGE_MOST)
 
 
+def _is_number(given: str) -> bool:
+    """ASCII digits only (``²`` is a digit too), and few enough for the database."""
+    return given.isascii() and given.isdigit() and len(given) <= 18
+
+
 async def body(request: Request) -> dict[str, Any]:
     """The JSON object of a mutation. Raises UsageError when it is none."""
-    raw = await request.body()
+    raw = await read_body(request.scope, request.receive, _BODY_MOST)
     try:
-        data = json.loads(raw or b"{}")
-    except ValueError as error:
+        data = jsontext.decode(raw or b"{}")
+    except jsontext.NotJson as error:
         raise UsageError(f"the body is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise UsageError(f"the body is {type(data).__name__}, not an object")

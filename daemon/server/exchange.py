@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from starlette.types import Scope, Send
 
@@ -12,7 +13,11 @@ from daemon.core.redact import Redactor
 from daemon.engines.base import Headers, RelayRequest
 from daemon.server.identity import Identity
 from daemon.wire.base import dialect as codec_of
+from daemon.wire.encoding import readable
 from daemon.wire.sse import Relay
+
+#: How much of a response a record keeps; agents get all of it.
+RECORDED: Final = 64 << 20
 
 
 class Call:
@@ -33,6 +38,8 @@ class Call:
         self.end = End.OK
         self.error: str | None = None
         self.broken = False
+        #: The response was longer than a record may be.
+        self.cut = False
         self.weights: str | None = None
         self.span: TokenSpan | None = None
         self.usage: Usage | None = None
@@ -44,13 +51,19 @@ class Call:
         self._first: int | None = None
 
     def upstream(self) -> RelayRequest:
-        """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``."""
+        """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``.
+
+        It asks for an answer that can be recorded.
+        """
         path = self._scope["path"].removeprefix("/v1")
         query = self._scope["query_string"].decode("latin-1")
         return RelayRequest(
             method=self._scope["method"],
             path=f"{path}?{query}" if query else path,
-            headers=self._scope["headers"],
+            headers=[
+                (name, readable(value) if name == b"accept-encoding" else value)
+                for name, value in self._scope["headers"]
+            ],
             body=self.request,
         )
 
@@ -84,6 +97,7 @@ class Call:
             agent=who.agent,
             session_keys=who.session_keys,
             subagent=who.subagent,
+            spawner=who.spawner,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,
@@ -101,6 +115,9 @@ class Call:
                 request_encoding=self.headers.get("content-encoding", ""),
                 response_encoding=self.encoding,
             )
+            if self.cut:
+                note = f"only the first {RECORDED >> 20} MiB of the response are kept"
+                made = replace(made, note=f"{made.note}; {note}" if made.note else note)
             # An engine of ours counted exactly, and a stream says nothing of it unless asked.
             return made if self.usage is None else replace(made, usage=self.usage)
 
@@ -117,6 +134,7 @@ class Outgoing:
         self._call = call
         self._send = send
         self._captured: list[bytes] = []
+        self._room = RECORDED
         self._held = b""
         self._relay: Relay | None = None
         self._headers: Headers = []
@@ -133,7 +151,7 @@ class Outgoing:
         return self._relay is not None and self._relay.failed
 
     def captured(self) -> bytes:
-        """All of the response's body so far, sent or held."""
+        """The response's body so far, sent or held; its first 64 MiB."""
         return b"".join(self._captured)
 
     async def begin(self, status: int, headers: Headers) -> None:
@@ -151,7 +169,7 @@ class Outgoing:
     async def feed(self, chunk: bytes) -> None:
         """Pass on what may go; keep the rest."""
         self._call.first_byte()
-        self._captured.append(chunk)
+        self._capture(chunk)
         if self._relay is not None:
             ready = self._relay.feed(chunk)
         else:
@@ -161,9 +179,15 @@ class Outgoing:
 
     def hold(self, data: bytes) -> None:
         """Add bytes to what goes out at the end."""
-        self._captured.append(data)
+        self._capture(data)
         self._held = self._take() + data
         self._relay = None
+
+    def _capture(self, chunk: bytes) -> None:
+        """Keep it for the record, up to what one may hold: a provider may send without end."""
+        self._captured.append(chunk[: self._room])
+        self._call.cut = self._call.cut or len(chunk) > self._room
+        self._room = max(0, self._room - len(chunk))
 
     def replace(self, status: int, headers: Headers, body: bytes) -> None:
         """Nothing has gone out: answer this instead."""

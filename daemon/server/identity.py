@@ -43,6 +43,7 @@ class Identity:
     agent: str | None
     session_keys: tuple[str, ...]
     subagent: str | None
+    spawner: str | None
     cwd: str | None
     commit: str | None
     tags: Mapping[str, str]
@@ -71,6 +72,7 @@ def identify(headers: Mapping[str, str]) -> Identity:
         agent=field.get("x-reef-adapter") or _agent(field.get("user-agent", "")),
         session_keys=tuple(keys),
         subagent=field.get("x-claude-code-agent-id"),
+        spawner=field.get("x-claude-code-parent-agent-id"),
         cwd=field.get("x-reef-cwd"),
         commit=field.get("x-reef-commit"),
         tags={name.removeprefix(_TAG): value for name, value in field.items() if name.startswith(_TAG)},

@@ -9,6 +9,7 @@ from daemon.core.errors import NotFound, ReefError
 from daemon.core.records import Dialect
 from daemon.engines.base import RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
+from daemon.server.proxy import ClientGone, plain, read_body, until_gone, worded
 from daemon.wire.base import dialect as codec_of
 
 
@@ -48,17 +49,24 @@ async def model(request: Request) -> Response:
 
 async def count_tokens(request: Request) -> Response:
     """``POST /v1/messages/count_tokens``: exact where the engine is ours, the provider's own answer otherwise."""
-    codec = codec_of(Dialect.MESSAGES)
-    raw = await request.body()
     try:
-        engine = runtime(request).router.choose(codec.peek(raw).model, Dialect.MESSAGES)
-        if isinstance(engine, RelayEngine):
-            return await _relayed(engine, request, raw)
-        return answer({"input_tokens": await engine.count(codec.parse(raw))})
+        raw = await read_body(request.scope, request.receive, runtime(request).config.server.max_body_mb << 20)
+        counted = await until_gone(_counted(request, raw), request.receive)
+    except ClientGone:
+        counted = None
     except ReefError as error:
-        return Response(
-            codec.error(error.status, error.kind, error.message), error.status, media_type="application/json"
-        )
+        body = codec_of(Dialect.MESSAGES).error(error.status, error.kind, worded(error))
+        return Response(body, error.status, media_type="application/json")
+    return Response() if counted is None else counted  # nobody is there to read it
+
+
+async def _counted(request: Request, raw: bytes) -> Response:
+    codec = codec_of(Dialect.MESSAGES)
+    body = await plain(raw, request.headers.get("content-encoding", ""))
+    engine = runtime(request).router.choose(codec.peek(body).model, Dialect.MESSAGES)
+    if isinstance(engine, RelayEngine):
+        return await _relayed(engine, request, raw)
+    return answer({"input_tokens": await engine.count(codec.parse(body))})
 
 
 async def _relayed(engine: RelayEngine, request: Request, raw: bytes) -> Response:

@@ -5,6 +5,7 @@ uvicorn makes its own Unix socket world-writable, so both kinds are bound here a
 
 import fcntl
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,8 @@ from daemon.core.errors import Conflict
 from daemon.core.paths import Home
 
 _PORTS_TRIED = 100
+#: What macOS allows too.
+_FILES = 10_240
 
 
 @contextmanager
@@ -33,6 +36,15 @@ def only_daemon(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def allow_many_connections() -> None:
+    """Raise this process's limit on open files: shells give 256 to 1024, and a leaking agent uses those up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def control_socket(path: Path) -> socket.socket:

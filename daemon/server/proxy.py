@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
@@ -25,6 +25,7 @@ from daemon.wire.base import Renderer
 from daemon.wire.encoding import Undecodable, decoded
 
 _log = logging.getLogger("reef.proxy")
+_T = TypeVar("_T")
 
 #: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
 ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
@@ -64,7 +65,7 @@ class DataPlane:
             return
         self.running += 1
         try:
-            await _until_gone(self._answer(call, outgoing), receive)
+            await until_gone(self._answer(call, outgoing), receive)
         finally:
             self.running -= 1
 
@@ -79,7 +80,8 @@ class DataPlane:
         except Exception:  # the edge: an agent gets an answer it can parse, the log gets the traceback
             _log.exception("%s failed", call.receipt)
             self._error(call, outgoing, EngineError("an internal error", hint="reef logs"))
-        await self._recorder.record(call.exchange(outgoing.captured()), call.transcript(outgoing.captured()))
+        response = outgoing.captured()
+        await self._recorder.record(call.exchange(response), call.transcript(response))
         if call.end is End.CANCELLED:
             return
         if call.broken:
@@ -87,7 +89,7 @@ class DataPlane:
         await outgoing.finish()
 
     async def _serve(self, call: Call, outgoing: Outgoing) -> None:
-        body = await _plain(call)
+        body = await plain(call.request, call.headers.get("content-encoding", ""))
         peek = call.codec.peek(body)
         call.model_asked = peek.model
         engine = self._router.choose(peek.model, call.dialect)
@@ -140,7 +142,7 @@ class DataPlane:
         """Put the dialect's own error in the place of what was not sent yet."""
         call.end = End.INCOMPLETE if outgoing.started else End.ERROR
         call.error = error.message
-        message = f"{error.message} ({error.hint})" if error.hint else error.message
+        message = worded(error)
         if outgoing.started:
             outgoing.hold(call.codec.error_event(error.status, error.kind, message))
             return
@@ -152,13 +154,17 @@ class DataPlane:
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
 
 
-async def _plain(call: Call) -> bytes:
-    """The request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
-    encoding = call.headers.get("content-encoding", "")
+def worded(error: ReefError) -> str:
+    """An error as an agent shows it: what happened, and the next step."""
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+async def plain(body: bytes, encoding: str) -> bytes:
+    """A request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
     if not encoding:
-        return call.request
+        return body
     try:
-        return await asyncio.to_thread(decoded, call.request, encoding)
+        return await asyncio.to_thread(decoded, body, encoding)
     except Undecodable as error:
         raise BadRequest(str(error), hint="send the body uncompressed") from None
 
@@ -177,8 +183,8 @@ async def _rendered(
     yield renderer.finish() if stream else renderer.body()
 
 
-async def _until_gone(work: Coroutine[object, object, None], receive: Receive) -> None:
-    """Run ``work``; cancel it as soon as the client disconnects."""
+async def until_gone(work: Coroutine[object, object, _T], receive: Receive) -> _T | None:
+    """Run ``work``; cancel it as soon as the client disconnects. None when that ended it."""
     task = asyncio.ensure_future(work)
     watch = asyncio.ensure_future(_disconnected(receive))
     try:
@@ -189,6 +195,7 @@ async def _until_gone(work: Coroutine[object, object, None], receive: Receive) -
             task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+    return None if task.cancelled() else task.result()
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -197,10 +204,13 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises TooLarge (at once where content-length says so), ClientGone."""
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value) > limit:
-            raise TooLarge(f"the body has {int(value)} bytes, the limit is {limit}", hint="set server.max_body_mb")
+    """The whole body. Raises ClientGone, and TooLarge: at once where the client asks first (``expect``), else after
+    the body has gone by, since most clients only look for an answer once they have sent everything.
+    """
+    headers = dict(scope["headers"])
+    told = headers.get(b"content-length", b"")
+    if b"expect" in headers and told.isdigit() and int(told) > limit:
+        raise _too_large(int(told), limit)
     parts: list[bytes] = []
     size = 0
     while True:
@@ -210,7 +220,15 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
-            raise TooLarge(f"the body has more than {limit} bytes", hint="set server.max_body_mb")
-        parts.append(part)
+            parts.clear()
+        else:
+            parts.append(part)
         if not message.get("more_body"):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            break
+    if size > limit:
+        raise _too_large(size, limit)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(size: int, limit: int) -> TooLarge:
+    return TooLarge(f"the body has {size} bytes, the limit is {limit}", hint="set server.max_body_mb")

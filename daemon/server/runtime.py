@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daemon.core.config import Config
+from daemon.core.errors import ConfigError
 from daemon.core.paths import Home, write_private
 from daemon.core.redact import Redactor
 from daemon.engines.llama_cpp import LlamaCpp
@@ -84,9 +85,16 @@ async def running(
 
 
 def _redaction_key(home: Home) -> bytes:
+    path = home.redaction_key
     try:
-        return home.redaction_key.read_bytes()
+        key = path.read_bytes()
     except FileNotFoundError:
+        key = b""
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", hint=f"move {path} away: a new one is made"
+        ) from error
+    if not key:  # without one, anybody can test a guess against a mark
         key = secrets.token_bytes(32)
-        write_private(home.redaction_key, key)
-        return key
+        write_private(path, key)
+    return key

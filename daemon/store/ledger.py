@@ -171,7 +171,7 @@ class Ledger:
                 parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, self._clean(exchange.path), exchange.subagent, exchange.cwd,
-                exchange.commit, tags.decode(), transcript.note,
+                exchange.commit, tags.decode(), self._clean(transcript.note),
             ),
         )  # fmt: skip
 
@@ -207,7 +207,8 @@ class Ledger:
         return next((line for text in texts if (line := titles.one_line(text))), "")
 
     def _clean(self, text: str | None) -> str | None:
-        """Short texts of the exchange itself: an upstream's error may quote a key, a path may carry one."""
+        """Short texts of the exchange itself: an upstream's error may quote a key, a path may carry
+        one."""
         return None if text is None else self._redact(text.encode("utf-8", "replace"))[0].decode("utf-8", "replace")
 
 

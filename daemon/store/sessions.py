@@ -90,8 +90,9 @@ def place(db: sqlite3.Connection, new: Incoming) -> Place:
         return _placed(Place(session, kind, edge, found.seq, found.covered))
     if keyed.main_seq is None or kind is Kind.SIDE:
         return _placed(Place(session, kind, Edge.START))
-    edge = Edge.SPAWN if kind is Kind.SUBAGENT else Edge.REWRITE
-    return _placed(Place(session, kind, edge, keyed.main_seq))
+    if kind is Kind.SUBAGENT:
+        return Place(session, kind, Edge.SPAWN, _last_of(db, keyed.id, new.exchange.spawner) or keyed.main_seq)
+    return _placed(Place(session, kind, Edge.REWRITE, keyed.main_seq))
 
 
 def _placed(place: Place) -> Place:
@@ -172,6 +173,18 @@ def _retry(db: sqlite3.Connection, failed: tree.Found) -> Place:
     )  # fmt: skip
 
 
+def _last_of(db: sqlite3.Connection, session: int, subagent: str | None) -> int | None:
+    """A sub-agent's latest record: what a sub-agent of its own was started from."""
+    if subagent is None:
+        return None
+    row = db.execute(
+        "SELECT max(r.seq) FROM record r JOIN request q ON q.seq = r.seq WHERE r.session = ? AND q.subagent = ?",
+        (session, subagent),
+    ).fetchone()
+    seq: int | None = row[0]
+    return seq
+
+
 def _load(db: sqlite3.Connection, id: int) -> _Open:
     return _Open(*db.execute(f"{_OPEN} WHERE id = ?", (id,)).fetchone())
 
@@ -231,7 +244,8 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
 
 
 def _title(transcript: Transcript) -> str:
-    for message in transcript.messages:
+    """What the person asked last when the session began: some agents put examples or their surroundings before it."""
+    for message in reversed(transcript.messages):
         if message.role == "user" and (line := titles.title(message.text)):
             return line
     return ""

@@ -8,17 +8,21 @@ from typing import Any
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.transcript import Answer
+from daemon.wire.transcript import MOST_TOKENS, Answer
 
 
 class _Call:
     """One tool call as its fragments come."""
 
-    def __init__(self, index: object, id: str, name: str) -> None:
-        self.index = index
+    def __init__(self, id: str, name: str) -> None:
         self.id = id
         self.name = name
-        self.arguments = ""
+        self.pieces: list[str] = []
+
+    @property
+    def arguments(self) -> str:
+        self.pieces = ["".join(self.pieces)]
+        return self.pieces[0]
 
     def other(self, id: str, name: str) -> bool:
         """Whether a fragment at the same index starts another call.
@@ -28,7 +32,11 @@ class _Call:
         """
         if not name or not id or id == self.id:
             return False
-        return name != self.name if not self.arguments else jsontext.arguments(self.arguments) is not None
+        last = next((piece for piece in reversed(self.pieces) if not piece.isspace() and piece), "")
+        if not last:
+            return name != self.name
+        # The look at the end first: reading all of it at each of many fragments takes minutes.
+        return last.rstrip().endswith("}") and jsontext.arguments(self.arguments) is not None
 
 
 class ChatAssembler:
@@ -38,6 +46,8 @@ class ChatAssembler:
         self._reasoning: list[str] = []
         self._refusals: list[str] = []
         self._calls: list[_Call] = []
+        #: The last call at each index.
+        self._open: dict[str, _Call] = {}
 
     def whole(self, body: dict[str, Any]) -> None:
         self.event("", body)
@@ -85,17 +95,17 @@ class ChatAssembler:
         function = function if isinstance(function, dict) else {}
         id, name = _text(piece.get("id")), _text(function.get("name"))
         index = piece.get("index")
-        index = position if index is None else index
-        call = next((one for one in reversed(self._calls) if one.index == index), None)
+        place = str(position if index is None else index)
+        call = self._open.get(place)
         if call is None or call.other(id, name):
-            call = _Call(index, id, name)
+            call = self._open[place] = _Call(id, name)
             self._calls.append(call)
         call.id, call.name = call.id or id, call.name or name
         written = function.get("arguments")
         if isinstance(written, str):
-            call.arguments += written
+            call.pieces.append(written)
         elif written is not None:
-            call.arguments = jsontext.text(written)
+            call.pieces = [jsontext.text(written)]
 
     def answer(self) -> Answer:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) or None}
@@ -145,7 +155,7 @@ def _problem(name: str, data: dict[str, Any]) -> str | None:
 def _usage(usage: dict[str, Any]) -> Usage:
     def count(values: object, name: str) -> int:
         value = values.get(name) if isinstance(values, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else 0
 
     return Usage(
         prompt=count(usage, "prompt_tokens"),

@@ -156,7 +156,7 @@ def _sampling(fields: Fields) -> Sampling:
         presence_penalty=fields.number("presence_penalty", -2, 2) or 0.0,
         frequency_penalty=fields.number("frequency_penalty", -2, 2) or 0.0,
         logprobs=fields.flag("logprobs") or False,
-        top_logprobs=fields.whole("top_logprobs", 0) or 0,
+        top_logprobs=fields.whole("top_logprobs", 0, 20) or 0,
     )
 
 

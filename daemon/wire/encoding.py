@@ -10,6 +10,9 @@ import zstandard
 LIMIT: Final = 256 * 1024 * 1024
 
 
+_READABLE: Final = frozenset((b"gzip", b"x-gzip", b"deflate", b"zstd", b"identity"))
+
+
 class Undecodable(ValueError):
     """The encoding is unknown, or the bytes are not in it; the message says which."""
 
@@ -20,6 +23,13 @@ def decoded(body: bytes, encodings: str) -> bytes:
         if body and name not in ("", "identity"):
             body = _undo(body, name)
     return body
+
+
+def readable(accepted: bytes) -> bytes:
+    """An ``accept-encoding`` without what `decoded` cannot undo: an answer in ``br`` could not be recorded."""
+    offers = accepted.split(b",")
+    kept = [offer for offer in offers if offer.partition(b";")[0].strip().lower() in _READABLE]
+    return accepted if len(kept) == len(offers) else b",".join(kept).strip() or b"identity"
 
 
 def _undo(body: bytes, name: str) -> bytes:

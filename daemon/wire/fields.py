@@ -53,7 +53,7 @@ class Fields:
             raise wrong(self.at(name), "true or false", value)
         return value
 
-    def whole(self, name: str, low: int | None = None) -> int | None:
+    def whole(self, name: str, low: int | None = None, high: int | None = None) -> int | None:
         """An integer; ``8192.0`` counts as one."""
         value = self.raw.get(name)
         if value is None:
@@ -62,6 +62,8 @@ class Fields:
             raise wrong(self.at(name), "an integer", value)
         if low is not None and value < low:
             raise wrong(self.at(name), f"at least {low}", value)
+        if high is not None and value > high:
+            raise wrong(self.at(name), f"at most {high}", value)
         return int(value)
 
     def number(self, name: str, low: float, high: float) -> float | None:

@@ -51,7 +51,7 @@ def encode(value: object) -> bytes:
 
 def text(value: object) -> str:
     """Compact JSON as text."""
-    return msgspec.json.encode(value).decode()
+    return encode(value).decode()
 
 
 def encodable(value: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.transcript import Answer
+from daemon.wire.transcript import MOST_TOKENS, Answer
 
 #: Delta type → (its field, the block's field) for deltas that add text.
 _ADDED: Final = {
@@ -59,7 +59,7 @@ class MessagesAssembler:
             self._answer.stop_reason = reason
         usage = message.get("usage")
         for name, value in usage.items() if isinstance(usage, dict) else ():
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS:
                 self._usage[name] = value
 
     def _delta(self, index: object, delta: dict[str, Any]) -> None:

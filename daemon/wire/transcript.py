@@ -20,6 +20,8 @@ from daemon.wire.split import Split, Splitter, count
 from daemon.wire.sse import events, looks_like_events
 
 _MEMORY: Final = 32 * 1024 * 1024
+#: A provider that counts more than this in one exchange counts wrong; sums of it would not fit the store.
+MOST_TOKENS: Final = 1 << 40
 T = TypeVar("T")
 
 

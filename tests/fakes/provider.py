@@ -146,8 +146,7 @@ class Provider:
         if fault.drop:
             transport.abort()
         if fault.hang:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
+            await _left(request)
         if fault.status is not None:
             return JSONResponse(dialect.error(fault.status), fault.status, {**self.headers, **fault.headers})
         text, calls, thinking = self._turn(received, dialect)
@@ -202,7 +201,10 @@ class Provider:
                 await asyncio.sleep(self.pace)
 
     async def _count(self, request: Request) -> Response:
-        return JSONResponse({"input_tokens": len((await self._note(request)).body) // 4})
+        received = await self._note(request)
+        if self.faults and self.faults.popleft().hang:
+            await _left(request)
+        return JSONResponse({"input_tokens": len(received.body) // 4})
 
     async def _models(self, request: Request) -> Response:
         await self._note(request)
@@ -214,6 +216,11 @@ class Provider:
         if received.path.startswith("/v1/moved"):
             return Response(status_code=307, headers={"location": "/v1/models"})
         return JSONResponse({"error": {"message": "not found", "type": "not_found_error"}}, 404)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _protocol(provider: Provider) -> type[HttpToolsProtocol]:

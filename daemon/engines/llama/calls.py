@@ -160,7 +160,7 @@ class CallParser:
         return name is None or name[1] in self._names
 
     def _after_call(self, last: bool) -> list[CallEvent] | None:
-        """Drop what closes a call's block, and spaces; take further calls in it. None when more text must come first."""
+        """Drop what closes a call's block, and spaces; take further calls in it. None: more text must come first."""
         closer = self._closer or ""
         self._buffer = rest = self._buffer.lstrip()
         if closer and rest.startswith(closer):

@@ -6,6 +6,7 @@ one thread; only `abort` is set from others.
 """
 
 import ctypes
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from daemon.core.errors import EngineUnavailable
 from daemon.engines.llama.model import Model
 from daemon.engines.llama.slots import Slot
+from daemon.engines.llama.threads import Threads
 
 #: Most tokens of one llama_decode. On 2 cores 512 at once read no faster than 128, and larger ones delay the others.
 BATCH: Final = 512
@@ -105,24 +107,32 @@ class Context:
         self._batch = _Batch(BATCH)
         self._never = native.ggml_abort_callback()
         self._aborting = native.ggml_abort_callback(lambda _: self.abort)  # kept: C holds only the address
+        self._threads = Threads(threads)
         self.slots = tuple(Slot(number) for number in range(parallel))
 
     def warm_up(self) -> None:
         """Read a few tokens and forget them: faults show at load, and the weights are in memory."""
         slot = self.slots[0]
         slot.tokens = [0] * 16
-        self.decode([Share(slot, 16)], abortable=False)
+        self.decode([Share(slot, 16)])
         self.clear(slot)
 
-    def decode(self, shares: Sequence[Share], *, abortable: bool) -> tuple[int, list[int]]:
+    def decode(self, shares: Sequence[Share]) -> tuple[int, list[int]]:
         """Run one batch; returns llama_decode's code and the rows for `logits`. Slots' ``read`` is left to the caller.
 
-        The abort callback runs once a node of the graph, in Python: worth it only where a batch takes long.
+        A batch that reads a prompt takes long: `abort` ends it. Otherwise the callback, once a node of the graph and
+        in Python, would cost more than it saves; and there the threads' waiting for each other counts, see `Threads`.
         """
         rows = self._batch.fill(shares)
-        callback = self._aborting if abortable else self._never
-        native.llama_set_abort_callback(self.handle, callback, ctypes.c_void_p(0))
+        reads = any(share.count > 1 for share in shares)
+        threads = self._threads.most if reads else self._threads.count
+        native.llama_set_n_threads(self.handle, threads, threads)
+        native.llama_set_abort_callback(self.handle, self._aborting if reads else self._never, ctypes.c_void_p(0))
+        started, used = time.perf_counter(), time.process_time()
         code = int(native.llama_decode(self.handle, self._batch.native))
+        if not reads:
+            ended = time.perf_counter()
+            self._threads.note(ended - started, time.process_time() - used, ended)
         return code, rows
 
     def logits(self, row: int) -> npt.NDArray[np.float32]:

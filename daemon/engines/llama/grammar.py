@@ -8,7 +8,8 @@ hold their declared properties in the declared order. What would change the shap
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from daemon.core.errors import BadRequest
@@ -34,12 +35,17 @@ _PRIMITIVES: Final = {
 }
 #: llama.cpp copies the item for each repetition; beyond this the count is left open.
 _MOST_REPEATS: Final = 64
+#: Parts in all schemas of a request; agents with a hundred tools have some thousands.
+_MOST_PARTS: Final = 10_000
+#: Each step tries all that may come next: with 10 000 values of an enum every token would take seconds, for everyone.
+_MOST_CHOICES: Final = 1000
 
 
 def schema_grammar(schema: Mapping[str, Any], tools: Sequence[Tool] = ()) -> str:
     """A grammar whose texts are JSON of ``schema`` (``{}``: any object), or calls of ``tools`` where there are any."""
     rules = _Rules("response_schema", schema)
-    answer = rules.visit(schema or {"type": "object"}, "answer")
+    with rules.reading():
+        answer = rules.visit(schema or {"type": "object"}, "answer")
     return rules.text(" | ".join([answer, *_calls(rules, tools)]))
 
 
@@ -52,8 +58,9 @@ def call_grammar(tools: Sequence[Tool]) -> str:
 def _calls(rules: "_Rules", tools: Sequence[Tool]) -> list[str]:
     names = []
     for index, tool in enumerate(tools):
-        inner = _Rules(f"tools.{tool.name}", tool.schema, prefix=f"t{index}-")
-        arguments = inner.visit({"type": "object", **tool.schema}, "arguments")
+        inner = _Rules(f"tools.{tool.name}", tool.schema, prefix=f"t{index}-", budget=rules.budget)
+        with inner.reading():
+            arguments = inner.visit({"type": "object", **tool.schema}, "arguments")
         rules.adopt(inner)
         head, tail = (f'{OPEN}\n{{"name": {json.dumps(tool.name)}, "arguments": ', f"}}\n{CLOSE}")
         names.append(rules.add(f"call-{index}", f"{_literal(head)} {arguments} {_literal(tail)}"))
@@ -61,13 +68,17 @@ def _calls(rules: "_Rules", tools: Sequence[Tool]) -> list[str]:
 
 
 class _Rules:
-    """The rules of one schema. ``where`` names it in errors."""
+    """The rules of one schema. ``where`` names it in errors; ``budget`` is what all schemas of a request share."""
 
-    def __init__(self, where: str, root: Mapping[str, Any], prefix: str = "") -> None:
+    def __init__(
+        self, where: str, root: Mapping[str, Any], prefix: str = "", budget: Iterator[int] | None = None
+    ) -> None:
+        self.budget = iter(range(_MOST_PARTS)) if budget is None else budget
         self._where = where
         self._root = root
         self._prefix = prefix
         self._rules: dict[str, str] = {}
+        self._named: dict[str, int] = {}
         self._references: dict[str, str] = {}
 
     def text(self, root: str) -> str:
@@ -76,18 +87,40 @@ class _Rules:
 
     def add(self, name: str, rule: str) -> str:
         base = self._prefix + re.sub(r"[^a-zA-Z0-9]+", "-", name).strip("-")
-        unique, count = base, 1
+        count = self._named.get(base, 1)
+        unique = base if count == 1 else f"{base}-{count}"
         while unique in self._rules or unique in _PRIMITIVES or unique == "root":
             count += 1
             unique = f"{base}-{count}"
+        self._named[base] = count
         self._rules[unique] = rule
         return unique
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Whatever else a schema may be, what comes out is a BadRequest that names it."""
+        try:
+            yield
+        except RecursionError:
+            raise self._cannot("levels this deep, or one that is a part of itself") from None
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            raise BadRequest(f"{self._where}: this is no JSON schema: {error}") from None
+
+    def _choices(self, count: int) -> None:
+        if count > _MOST_CHOICES:
+            raise self._cannot(f"{count} choices in one place (at most {_MOST_CHOICES})")
+
+    def _spend(self) -> None:
+        """One part more; raises BadRequest for a schema so large that it would hold up everybody else."""
+        if next(self.budget, None) is None:
+            raise self._cannot(f"more than {_MOST_PARTS} parts")
 
     def adopt(self, other: "_Rules") -> None:
         self._rules.update(other._rules)
 
     def visit(self, schema: object, name: str) -> str:
         """The name of a rule for ``schema``."""
+        self._spend()
         if schema is True:
             return "value"
         if not isinstance(schema, Mapping):
@@ -105,6 +138,7 @@ class _Rules:
             return self._all_of(schema, name)
         if "const" in schema or "enum" in schema:
             values = [schema["const"]] if "const" in schema else schema["enum"]
+            self._choices(len(values))
             return self.add(name, " | ".join(_literal(json.dumps(v, ensure_ascii=False)) for v in values))
         return self._typed(schema, name)
 
@@ -123,6 +157,7 @@ class _Rules:
         return str(kind)
 
     def _union(self, options: Sequence[object], name: str) -> str:
+        self._choices(len(options))
         names = [self.visit(option, f"{name}-{index}") for index, option in enumerate(options)]
         return self.add(name, " | ".join(dict.fromkeys(names)))
 
@@ -130,6 +165,7 @@ class _Rules:
         merged: Mapping[str, Any] = {key: value for key, value in schema.items() if key != "allOf"}
         for part in schema["allOf"]:
             while isinstance(part, Mapping) and "$ref" in part:
+                self._spend()
                 part = self._resolve(part["$ref"])
             merged = _merge(merged, part)
         return self.visit(merged, name)
@@ -162,6 +198,7 @@ class _Rules:
         required = set(schema.get("required") or ())
         if not properties:
             return self._open_object(schema.get("additionalProperties", "properties" not in schema), name)
+        self._choices(sum(key not in required for key in properties))
         pairs = [
             (self._pair(key, self.visit(value, f"{name}-{key}"), name), key in required)
             for key, value in properties.items()
@@ -199,6 +236,8 @@ class _Rules:
         least, most = int(schema.get("minItems", 0)), schema.get("maxItems")
         if least > _MOST_REPEATS:
             raise self._cannot(f"minItems {least} (at most {_MOST_REPEATS})")
+        if most is not None and most < max(least, 0):
+            raise self._cannot(f"maxItems {most} below minItems {least}")
         if most == 0:
             return self.add(name, '"[" ws "]"')
         upper = "" if most is None or most > _MOST_REPEATS else str(int(most) - 1)

@@ -7,7 +7,7 @@ import collections
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import llama_cpp as native
 
@@ -24,11 +24,14 @@ _CONTROL: Final = native.LLAMA_TOKEN_ATTR_CONTROL
 class NativeLog:
     """llama.cpp's log: warnings and errors to stderr; the last errors kept to explain a failed load."""
 
+    #: llama.cpp has one log for the process and keeps only the address of what it calls.
+    _called: ClassVar[object] = None
+
     def __init__(self) -> None:
         self._last: collections.deque[str] = collections.deque(maxlen=4)
         self._level = 0
-        self._callback = native.llama_log_callback(self._line)  # kept: C holds only the address
-        native.llama_log_set(self._callback, ctypes.c_void_p(0))
+        callback = NativeLog._called = native.llama_log_callback(self._line)
+        native.llama_log_set(callback, ctypes.c_void_p(0))
 
     def _line(self, level: int, text: bytes, _: object) -> None:
         if level != _CONT:
@@ -50,7 +53,6 @@ class Model:
     def __init__(self, spec: WorkerSpec, log: NativeLog, progress: Callable[[float], None]) -> None:
         """Loads; raises EngineUnavailable with llama.cpp's reason, BadRequest for a model that cannot chat."""
         self.digest = spec.sha256
-        self._log = log  # llama.cpp calls it for as long as the model lives
         self.name = spec.name
         params = native.llama_model_default_params()
         params.use_extra_bufts = not spec.plain

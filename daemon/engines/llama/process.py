@@ -34,12 +34,6 @@ from daemon.engines.llama.frames import (
 _GRACE: Final = 1.0
 
 
-#: How long llama.cpp's threads spin for one another before they sleep (GNU OpenMP). Its default lets two busy programs on
-#: two cores stop the engine (no answer in a minute where this gives 19 tokens/s), and costs no more than a tenth of the
-#: speed alone; sleeping at once (OMP_WAIT_POLICY=passive) costs half.
-_SPIN: Final = "10000"
-
-
 class WorkerDied(Exception):
     """The process is gone. ``code`` is its exit status, negative for a signal."""
 
@@ -84,15 +78,21 @@ class WorkerProcess:
     def alive(self) -> bool:
         return self.ready is not None and self.code is None
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None and self.code is None else None
+    def memory_mb(self) -> int | None:
+        """Resident memory; None where /proc does not tell."""
+        if self._process is None or self.code is not None:
+            return None
+        try:
+            fields = Path(f"/proc/{self._process.pid}/status").read_text().split("VmRSS:")
+            return int(fields[1].split()[0]) // 1024
+        except (OSError, IndexError, ValueError):
+            return None
 
     async def start(self) -> None:
         """Load the model. Raises the worker's own error (EngineError), or WorkerDied."""
         root = str(Path(daemon.__file__).parent.parent)
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        environment = {"GOMP_SPINCOUNT": _SPIN, **os.environ, "PYTHONPATH": path}
+        environment = {**os.environ, "PYTHONPATH": path}
         log = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             self._process = await asyncio.create_subprocess_exec(

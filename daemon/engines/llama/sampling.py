@@ -113,7 +113,7 @@ class _Grammar:
         self._ids = np.arange(vocab.size, dtype=np.int32)
         self._handle: Any = native.llama_sampler_init_grammar(vocab.handle, source.encode(), b"root")
         if not self._handle:
-            raise BadRequest("the JSON schema is too large or too deep for this engine's grammar")
+            raise BadRequest("the JSON schema is too large or too deep for this engine's grammar, or no value fits it")
 
     def choose(self, chain: Any, logits: Logits) -> int:
         token = self._apply(logits, chain)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from daemon.core.errors import ContextOverflow, EngineError
+from daemon.core.errors import BadRequest, ContextOverflow, EngineError
 from daemon.core.records import EngineEvent, Started
 from daemon.engines.llama.context import BATCH, Context, Outcome, Share
 from daemon.engines.llama.generation import Generation
@@ -21,8 +21,9 @@ from daemon.engines.llama.slots import Slot, common_bytes, common_tokens, tokeni
 #: Longest step in seconds: while others decode (their streams wait that long), and while all are reading.
 _STEP_SHARED: Final = 0.25
 _STEP_READING: Final = 1.0
-#: Fewer tokens at once read at half the speed (measured), so no step reads fewer.
-_LEAST: Final = 64
+#: But no fewer tokens: 128 at once are read fastest, 64 nearly as fast, 16 at less than half the speed (measured).
+_LEAST_SHARED: Final = 64
+_LEAST_READING: Final = 128
 
 Batch = list[tuple[int, EngineEvent | EngineError]]
 
@@ -40,7 +41,7 @@ class Speed:
         rate = tokens / max(seconds, 1e-6)
         if not reading:
             self.decode = rate if self.decode is None else self.decode * 0.95 + rate * 0.05
-        elif reading >= _LEAST // 2:
+        elif reading >= _LEAST_SHARED // 2:
             self.prompt = rate if self.prompt is None else self.prompt * 0.7 + rate * 0.3
 
 
@@ -73,12 +74,15 @@ class Scheduler:
             if generation in self._batch:
                 self._context.abort = True
 
+    def stop(self) -> None:
+        """End `run` after the step it is in; what it was answering is left unfinished."""
+        self._inbox.put(None)
+
     # -- the thread that decodes ----------------------------------------------------------------------
 
     def run(self) -> None:
-        """Serve for ever; sleeps while there is nothing to do."""
-        while True:
-            self._receive()
+        """Serve until `stop`; sleeps while there is nothing to do."""
+        while self._receive():
             self._drop_cancelled()
             self._admit()
             self._step()
@@ -86,11 +90,13 @@ class Scheduler:
                 self._send(self._out)
                 self._out = []
 
-    def _receive(self) -> None:
+    def _receive(self) -> bool:
         while not (self._active() or self._waiting) or not self._inbox.empty():
             generation = self._inbox.get()
-            if generation is not None:
-                self._waiting.append(generation)
+            if generation is None:
+                return False
+            self._waiting.append(generation)
+        return True
 
     def _active(self) -> list[Slot]:
         return [slot for slot in self._context.slots if slot.generation is not None]
@@ -132,6 +138,8 @@ class Scheduler:
         slots = self._context.slots
         nearest = max(slots, key=lambda slot: (common_bytes(slot.text, text), slot.generation is None))
         tokens = tokenize_like(nearest, text, self._vocab)
+        if not tokens:
+            raise BadRequest("the model's chat template makes nothing of this conversation")
         if len(tokens) >= self._context.limit:
             raise ContextOverflow(len(tokens), self._context.limit)
         reusable = {slot.sequence: self._reusable(slot, tokens) for slot in slots}
@@ -178,7 +186,7 @@ class Scheduler:
         self._batch = frozenset(share.slot.generation for share in shares if share.slot.generation is not None)
         self._context.abort = any(generation.cancelled for generation in self._batch)
         started = time.perf_counter()
-        code, rows = self._context.decode(shares, abortable=any(share.count > 1 for share in shares))
+        code, rows = self._context.decode(shares)
         self._batch = frozenset()
         if code != Outcome.DONE:
             self._failed(code, shares)
@@ -195,8 +203,8 @@ class Scheduler:
         active = [slot for slot in self._active() if not slot.parked]
         active.sort(key=lambda slot: slot.generation.number if slot.generation else 0)
         shares = [Share(slot, 1) for slot in active if slot.unread == 1]
-        seconds = _STEP_SHARED if shares else _STEP_READING
-        room = min(BATCH - len(shares), max(_LEAST, int((self.speed.prompt or BATCH) * seconds)))
+        seconds, least = (_STEP_SHARED, _LEAST_SHARED) if shares else (_STEP_READING, _LEAST_READING)
+        room = min(BATCH - len(shares), max(least, int((self.speed.prompt or BATCH) * seconds)))
         for slot in active:
             if slot.unread > 1 and room > 0:
                 shares.append(Share(slot, min(slot.unread, room)))

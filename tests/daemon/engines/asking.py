@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from daemon.core.config import EmbeddedConfig
 from daemon.core.records import (
@@ -79,7 +80,7 @@ def say(role: Role, text: str) -> Message:
     return Message(role, (Text(text),))
 
 
-def ask(*said: str | Message, tokens: int | None = 16, temperature: float | None = 0, **more: object) -> ChatRequest:
+def ask(*said: str | Message, tokens: int | None = 16, temperature: float | None = 0, **more: Any) -> ChatRequest:
     """A request: strings are the user's and the assistant's in turn; ``more`` goes into Sampling or ChatRequest."""
     messages = tuple(
         one if isinstance(one, Message) else say("assistant" if index % 2 else "user", one)
@@ -91,8 +92,8 @@ def ask(*said: str | Message, tokens: int | None = 16, temperature: float | None
     return ChatRequest(
         "default",
         messages,
-        sampling=Sampling(max_tokens=tokens, temperature=temperature, **sampling),  # type: ignore[arg-type]  # checked at run time
-        **rest,  # type: ignore[arg-type]  # the same
+        sampling=Sampling(max_tokens=tokens, temperature=temperature, **sampling),
+        **rest,
     )
 
 
@@ -116,11 +117,11 @@ def model_file(path: Path, *, sha256: str = "5a" * 32, name: str = "smollm2") ->
     return ModelFile(name, path, path.stat().st_size, sha256, "apache-2.0", "test")
 
 
-def new_engine(path: Path, log: Path, **config: object) -> LlamaCpp:
+def new_engine(path: Path, log: Path, **config: Any) -> LlamaCpp:
     """An engine with the model at ``path``; ``config`` is `EmbeddedConfig`'s.
 
     One thread: on a busy machine two that wait for each other are slower than one (measured: 8 against 30 tokens/s).
     """
     file = model_file(path)
-    settings = EmbeddedConfig(**{"threads": 1, **config})  # type: ignore[arg-type]  # checked at run time
+    settings = EmbeddedConfig(**{"threads": 1, **config})
     return LlamaCpp(model=lambda: file, config=settings, log=log)

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -121,7 +122,7 @@ async def test_a_growing_conversation_reads_only_what_is_new(engine: LlamaCpp) -
 
 async def test_a_tool_loop_reads_only_the_last_answer_again(engine: LlamaCpp) -> None:
     conversation = [say("user", f"{words(80, 2)} What is the weather in Oslo?")]
-    tools = {"tools": (WEATHER,), "tool_choice": ToolChoice("required")}
+    tools: dict[str, Any] = {"tools": (WEATHER,), "tool_choice": ToolChoice("required")}
     first = await collect(engine, ask(*conversation, tokens=60, **tools))
     name, arguments = first.calls[0]
     call = Message("assistant", (ToolUse("call_1", name, arguments),))
@@ -327,12 +328,13 @@ async def test_any_object_is_a_schema_too(engine: LlamaCpp) -> None:
     ("more", "named"),
     [
         ({"response_schema": {"not": {}}}, "not"),
+        ({"response_schema": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "without end"),
         ({"tools": (Tool("t", "", {"$ref": "http://x"}),), "tool_choice": ToolChoice("required")}, "tools.t"),
         ({"tools": (CLOCK,), "tool_choice": ToolChoice("named", "nope")}, "nope"),
         ({"tool_choice": ToolChoice("required")}, "tool"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_by_name(engine: LlamaCpp, more: dict[str, object], named: str) -> None:
+async def test_what_cannot_be_done_is_refused_by_name(engine: LlamaCpp, more: dict[str, Any], named: str) -> None:
     with pytest.raises(BadRequest, match=named):
         await collect(engine, ask("Hi", **more))
 

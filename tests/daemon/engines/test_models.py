@@ -271,7 +271,20 @@ async def test_the_event_loop_stays_free_while_a_model_is_added(models: Models, 
     assert min(longest) < 50
 
 
-@pytest.mark.parametrize("text", ["{", '{"version": 2, "models": []}', "[]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "",
+        '{"version": 2, "models": []}',
+        "[]",
+        '{"version": 1}',
+        '{"version": 1, "active": "x", "models": ["x"]}',
+        '{"version": 1, "active": "x", "models": [{"name": "x"}]}',
+        '{"version": 1, "active": null, "models": [{"name": "x", "file": "../../precious", "bytes": 1, "sha256": "",'
+        ' "licence": "", "source": ""}]}',
+    ],
+)
 def test_a_registry_that_cannot_be_read_is_said_not_overwritten(models: Models, reef_home: Home, text: str) -> None:
     (reef_home.models / "registry.json").write_text(text)
     with pytest.raises(StoreError, match=r"registry\.json"):

@@ -408,6 +408,13 @@ async def test_a_doubled_transfer_encoding_is_read(lines: bytes) -> None:
     assert response.headers == []
 
 
+async def test_a_status_that_is_none_is_told() -> None:
+    answer = b"HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\n{}"
+    async with raw_server(answer) as (authority, _), engine(f"http://{authority}") as remote:
+        with pytest.raises(UpstreamUnreachable, match="status 999"):
+            await ask(remote)
+
+
 async def test_an_answer_that_is_no_http_is_told() -> None:
     async with raw_server(b"SSH-2.0-OpenSSH\r\n\r\n") as (authority, _), engine(f"http://{authority}") as remote:
         with pytest.raises(UpstreamUnreachable, match=r"127\.0\.0\.1 cannot be reached"):

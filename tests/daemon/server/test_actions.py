@@ -1,5 +1,6 @@
 """Feedback on its way in: the fields of a report, and feedback over HTTP."""
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -93,6 +94,39 @@ def test_undo_takes_back_the_last_report_once(daemon: RunningDaemon, receipt: st
 def test_a_body_that_is_not_an_object_is_refused(daemon: RunningDaemon) -> None:
     assert daemon.control("POST", "/reef/report", [1])[0] == 400
     assert daemon.post("/reef/report", b"{")[0] == 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"score": 1' + b"0" * 400 + b"}",
+        b'{"score": 1, "metadata": {"a": NaN}}',
+        b'{"score": 1, "references": ["\\ud800"]}',
+        b"\xff",
+    ],
+)
+def test_a_hostile_body_is_the_callers_mistake(daemon: RunningDaemon, body: bytes) -> None:
+    assert daemon.post("/reef/report", body)[0] == 400
+
+
+def test_an_endless_report_is_refused(daemon: RunningDaemon) -> None:
+    assert daemon.post("/reef/report", b'{"feedback": "%s"}' % (b"x" * (5 << 20)))[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("~nobody-here/x", "there is no file ~nobody-here/x"),
+        ("/" + "a" * 5000, "there is no file /aaa"),
+        ("/\ud800", "there is no file"),
+        ("https://[", "'https://[' is not a URL"),
+        ("https://", "'https://' is not a URL"),
+    ],
+)
+def test_a_source_that_is_none_is_named_in_the_last_line(daemon: RunningDaemon, source: str, says: str) -> None:
+    _, raw = daemon.control("POST", "/reef/models", {"source": source})
+    assert json.loads(raw.splitlines()[-1])["error"]["message"].startswith(says)
 
 
 def test_an_agents_token_may_report(daemon: RunningDaemon, receipt: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from daemon.core.errors import ConfigError
 from daemon.core.paths import Home
 from daemon.server.auth import Tokens
 from tests.fakes.daemon import RunningDaemon, running_daemon
@@ -115,6 +116,21 @@ def test_tokens_are_long_private_and_kept(reef_home: Home) -> None:
     assert len(first.agent) > 40
     assert reef_home.agent_token.stat().st_mode & 0o777 == 0o600
     assert (first.scope(first.agent), first.scope(first.control), first.scope("")) == ("agent", "control", None)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n"])
+def test_an_empty_token_file_opens_no_door(reef_home: Home, text: bytes) -> None:
+    reef_home.control_token.write_bytes(text)
+    tokens = Tokens.load(reef_home)
+    assert tokens.scope("") is None
+    assert tokens.control == reef_home.control_token.read_text()
+
+
+@pytest.mark.parametrize("text", [b"short", b"\xff" * 40, b"two words, no token of anybody's"])
+def test_a_file_that_holds_no_token_is_named(reef_home: Home, text: bytes) -> None:
+    reef_home.agent_token.write_bytes(text)
+    with pytest.raises(ConfigError, match="tokens/agent"):
+        Tokens.load(reef_home)
 
 
 def test_no_token_reaches_a_log(daemon: RunningDaemon) -> None:

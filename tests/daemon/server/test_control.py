@@ -76,7 +76,9 @@ def test_lists_are_paged_by_cursor_newest_first(daemon: RunningDaemon) -> None:
     assert [row["receipt"] for row in newer] == receipts[-2:]
 
 
-@pytest.mark.parametrize("query", ["limit=x", "limit=-1", "after=1e3", "before=%27%20OR%201=1", "limit=" + "9" * 30])
+@pytest.mark.parametrize(
+    "query", ["limit=x", "limit=-1", "after=1e3", "before=%27%20OR%201=1", "limit=" + "9" * 30, "limit=%C2%B2"]
+)
 def test_a_bad_page_is_refused(daemon: RunningDaemon, query: str) -> None:
     assert daemon.control("GET", f"/reef/records?{query}")[0] == 400
 
@@ -116,6 +118,16 @@ def test_events_tell_new_records_and_resume_by_id(daemon: RunningDaemon) -> None
     missed = say(daemon, "while nobody watched")
     with _events(daemon, seq) as lines:
         assert _next_record(lines)[1]["receipt"] == missed
+
+
+@pytest.mark.parametrize("given", [b"\xb2", b"9" * 30, b"-1"])
+def test_events_resume_only_from_a_number(daemon: RunningDaemon, given: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=10) as raw:
+        raw.sendall(
+            b"GET /reef/events HTTP/1.1\r\nhost: 127.0.0.1\r\nx-reef-token: %s\r\nlast-event-id: %s\r\n\r\n"
+            % (daemon.control_token.encode(), given)
+        )
+        assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_events_tell_feedback(daemon: RunningDaemon) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from daemon.core.records import Dialect, End, Usage
 from daemon.core.redact import Redactor
+from daemon.server import exchange
 from daemon.server.exchange import Call, Outgoing
 from daemon.server.identity import identify
 
@@ -124,6 +125,21 @@ async def test_an_error_event_is_seen(client: Client) -> None:
     await outgoing.feed(b'data: {"error": {"message": "overloaded"}}\n\n')
     assert outgoing.saw_an_error
     assert not outgoing.saw_the_end
+
+
+async def test_a_response_without_end_is_passed_on_and_kept_up_to_a_bound(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "RECORDED", 8)
+    made = call()
+    outgoing = Outgoing(made, client)
+    await outgoing.begin(200, JSON)
+    for _ in range(3):
+        await outgoing.feed(b"12345")
+    await outgoing.finish()
+    assert client.body == b"12345" * 3
+    assert outgoing.captured() == b"12345123"
+    assert "of the response are kept" in (made.transcript(outgoing.captured())().note or "")
 
 
 def test_a_call_goes_upstream_below_the_base_url() -> None:

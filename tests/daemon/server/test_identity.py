@@ -18,10 +18,12 @@ def test_claude_code_subagents_share_the_session_and_are_told_apart() -> None:
         {
             "user-agent": "claude-cli/2.1.332 (external, sdk-cli)",
             "x-claude-code-session-id": "6fbe",
-            "x-claude-code-agent-id": "agent-1",
+            "x-claude-code-agent-id": "agent-2",
+            "x-claude-code-parent-agent-id": "agent-1",
         }
     )
-    assert (who.agent, who.session_keys, who.subagent) == ("claude-code", ("6fbe",), "agent-1")
+    assert (who.agent, who.session_keys) == ("claude-code", ("6fbe",))
+    assert (who.subagent, who.spawner) == ("agent-2", "agent-1")
 
 
 def test_the_wrappers_own_session_comes_first() -> None:

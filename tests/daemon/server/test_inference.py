@@ -1,13 +1,14 @@
 """The model list and token counts, with a provider as the default engine."""
 
+import gzip
 import json
 from collections.abc import Iterator
 
 import pytest
 
 from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Provider, running_provider
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.provider import Fault, Provider, running_provider
 
 COVERS = ("daemon/server/inference.py", "daemon/server/app.py", "daemon/server/runtime.py")
 
@@ -37,6 +38,23 @@ def test_counting_is_the_providers_where_the_model_is(daemon: RunningDaemon, pro
     assert json.loads(raw)["input_tokens"] > 0
     assert headers["content-type"] == "application/json"
     assert provider.requests[-1].query == "beta=true"
+
+
+def test_counting_stops_when_the_client_leaves(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.faults.append(Fault(hang=True))
+    asked, lost = len(provider.requests), provider.lost
+    connection = daemon.connect()
+    body = json.dumps({"model": "claude-x", "messages": [{"role": "user", "content": "x"}]})
+    connection.request("POST", "/v1/messages/count_tokens", body, daemon.headers())
+    until(lambda: len(provider.requests) > asked, "the provider being asked")
+    connection.close()
+    until(lambda: provider.lost > lost, "the provider being left", seconds=5)
+
+
+def test_counting_reads_a_compressed_request(daemon: RunningDaemon, provider: Provider) -> None:
+    raw = gzip.compress(json.dumps({"model": "claude-x", "messages": []}).encode())
+    assert daemon.post("/v1/messages/count_tokens", raw, content_encoding="gzip")[0] == 200
+    assert provider.requests[-1].body == raw
 
 
 def test_counting_without_a_model_on_this_machine_says_what_to_do(daemon: RunningDaemon) -> None:

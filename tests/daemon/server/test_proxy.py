@@ -75,6 +75,11 @@ def test_bytes_pass_unchanged_both_ways(daemon: RunningDaemon, provider: Provide
     assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == answered
 
 
+def test_a_provider_is_asked_for_an_encoding_that_can_be_recorded(daemon: RunningDaemon, provider: Provider) -> None:
+    daemon.post(MESSAGES, ask("x"), accept_encoding="gzip, deflate, br, zstd")
+    assert provider.requests[-1].header("accept-encoding") == "gzip, deflate, zstd"
+
+
 def test_the_query_goes_along(daemon: RunningDaemon, provider: Provider) -> None:
     assert daemon.post(f"{MESSAGES}?beta=true", ask("x"))[0] == 200
     assert provider.requests[-1].query == "beta=true"
@@ -258,10 +263,26 @@ def test_a_body_that_is_no_request_is_400_in_the_dialects_shape(daemon: RunningD
     assert record(daemon, headers)["end"] == "error"
 
 
-def test_a_body_over_the_limit_is_413(daemon: RunningDaemon) -> None:
-    status, _, raw = daemon.post(CHAT, ask("x" * 3_000_000))
-    assert status == 413
-    assert "max_body_mb" in json.loads(raw)["error"]["message"]
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, f"{MESSAGES}/count_tokens"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_the_limit_is_413_for_clients_that_send_it_all_first(
+    daemon: RunningDaemon, path: str, chunked: bool
+) -> None:
+    raw = json.dumps(ask("x" * 30_000_000)).encode()
+    connection = daemon.connect()
+    connection.request("POST", path, iter([raw]) if chunked else raw, daemon.headers())
+    response = connection.getresponse()
+    assert response.status == 413
+    assert "max_body_mb" in json.loads(response.read())["error"]["message"]
+
+
+def test_a_client_that_asks_before_it_sends_too_much_is_answered_at_once(daemon: RunningDaemon) -> None:
+    connection = daemon.connect()
+    connection.putrequest("POST", CHAT)
+    for name, value in {**daemon.headers(), "expect": "100-continue", "content-length": str(3 << 20)}.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == 413
 
 
 def test_a_body_of_a_megabyte_passes(daemon: RunningDaemon, provider: Provider) -> None:

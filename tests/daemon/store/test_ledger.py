@@ -58,7 +58,8 @@ def test_a_receipt_is_used_once(store: Store) -> None:
 
 def test_errors_paths_and_tags_are_redacted(store: Store, path: Path) -> None:
     appended = record(
-        store, transcript([user("hi")], None), error=f"Incorrect API key provided: {KEY}", tags={"note": KEY},
+        store, transcript([user("hi")], None, note=f"the provider reported: Incorrect API key provided: {KEY}"),
+        error=f"Incorrect API key provided: {KEY}", tags={"note": KEY},
         path="/v1beta/models?key=AIza" + "x1Y2z" * 7,
     )  # fmt: skip
     store.close()

@@ -269,6 +269,28 @@ def test_sub_agents_share_the_session_and_count_apart(store: Store) -> None:
     assert (row.turns, row.records, row.title) == (2, 4, "q0")
 
 
+def test_a_sub_agents_sub_agent_hangs_on_it_and_not_on_the_main_line(store: Store) -> None:
+    keys = {"session_keys": ("claude:1",)}
+    main = Conversation(store, changes=keys)
+    helper = Conversation(store, said=[system("You search.")], changes={**keys, "subagent": "agent-1"})
+    nested = {**keys, "subagent": "agent-2", "spawner": "agent-1"}
+    began = main.turn("q0")
+    spawned = helper.turn("find it")
+    main.turn("q1")
+    deeper = Conversation(store, said=[system("You read.")], changes=nested).turn("read it")
+    assert store.record(spawned.receipt).parent == began.receipt
+    assert store.record(deeper.receipt).parent == spawned.receipt
+
+
+def test_a_title_is_what_the_person_asked_and_no_example_before_it(store: Store) -> None:
+    """Aider puts made-up turns before the request, always the same."""
+    examples = [system("s"), user("Change get_factorial()"), assistant("Sure."), user("Forget that."), assistant("Ok.")]
+    talk = Conversation(store, said=examples)
+    talk.turn("Create hello.txt")
+    talk.turn("and now this")
+    assert only(store).title == "Create hello.txt"
+
+
 def test_a_title_call_before_the_conversation_is_a_side_call(store: Store) -> None:
     """OpenCode asks for a title first, under the same session id, without tools."""
     key = {"session_keys": ("ses_1",)}

@@ -1,6 +1,7 @@
 """Chat answers put together from whatever OpenAI-compatible servers send."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -198,3 +199,16 @@ def test_an_unasked_stream_is_read_as_one() -> None:
 def test_an_unasked_body_is_read_as_one() -> None:
     body = json.dumps({"choices": [{"message": {"content": "a"}}]}).encode()
     assert message(body, stream=True)["content"] == "a"
+
+
+def test_an_answer_in_very_many_pieces_is_read_in_linear_time() -> None:
+    renamed = [call(0, '{\\"a' if not n else "aaaaaaaa", f"id{n}", "bash") for n in range(8_000)]
+    begun = time.monotonic()
+    assert len(calls(sse(*renamed))) == 1
+    assert len(calls(sse(*(call(n, "{}", f"id{n}", "bash") for n in range(8_000))))) == 8_000
+    assert time.monotonic() - begun < 10  # seconds; minutes before
+
+
+def test_a_count_that_no_exchange_can_have_is_none() -> None:
+    found = recorded(sse({"choices": [], "usage": {"prompt_tokens": 2**63 - 1, "completion_tokens": 3}}))
+    assert (found.usage.prompt, found.usage.completion) == (0, 3)

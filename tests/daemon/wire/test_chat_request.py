@@ -231,6 +231,7 @@ def test_without_a_model_the_default_is_meant() -> None:
         ({"temperature": -1}, "temperature: expected a number from 0 to 100, got -1"),
         ({"top_p": 2}, "top_p: expected a number from 0 to 1, got 2"),
         ({"stop": 3}, "stop: expected a string or a list of strings, got 3"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs: expected at most 20, got 21"),
         ({"n": 2}, "n: expected 1: this engine gives one answer a request, got 2"),
         ({"tools": [{"type": "function"}]}, "tools.0.function.name: expected a name, got null"),
         ({"tools": [3]}, "tools.0: expected an object, got 3"),

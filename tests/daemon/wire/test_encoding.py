@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.wire import encoding
-from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.encoding import Undecodable, decoded, readable
 
 BODY = b'{"model":"m"}' * 50
 
@@ -50,6 +50,20 @@ def test_a_gzip_body_that_was_cut_off_is_read_as_far_as_it_goes(length: int) -> 
 
 def test_zstd_frames_in_a_row_are_one_body() -> None:
     assert decoded(zstandard.compress(b"one ") + zstandard.compress(b"two"), "zstd") == b"one two"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "asked"),
+    [
+        (b"gzip,deflate , zstd;q=0.5", b"gzip,deflate , zstd;q=0.5"),
+        (b"gzip, deflate, br, zstd", b"gzip, deflate, zstd"),
+        (b"BR;q=1.0, *;q=0.5, GZip", b"GZip"),
+        (b"br", b"identity"),
+        (b"*", b"identity"),
+    ],
+)
+def test_only_what_can_be_read_is_asked_for(accepted: bytes, asked: bytes) -> None:
+    assert readable(accepted) == asked
 
 
 def test_an_encoding_nobody_reads_here_is_named() -> None:

@@ -62,7 +62,7 @@ SCHEMAS: list[tuple[dict[str, Any], list[object], list[object]]] = [
     ({"enum": ["red", "green", 3, None]}, ["red", 3, None], ["blue", 4]),
     ({"const": {"a": 1}}, [{"a": 1}], [{"a": 2}]),
     ({"type": "array", "items": {"type": "integer"}}, [[], [1], [1, 2, 3]], [["a"], {}]),
-    ({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 3}, [[1, 2], [1, 2, 3]], [[1], [1] * 4, []]),
+    ({"type": "array", "items": {}, "minItems": 2, "maxItems": 3}, [[1, 2], [1, 2, 3]], [[1], [1] * 4, []]),
     ({"type": "array", "minItems": 1}, [[1], [{"a": []}, "x"]], [[]]),
     ({"type": "array", "maxItems": 0}, [[]], [[1]]),
     ({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}, [["a", 1]], [[1, "a"], ["a"]]),
@@ -76,7 +76,10 @@ SCHEMAS: list[tuple[dict[str, Any], list[object], list[object]]] = [
         [{"a": 1}, {"b": "x"}, {"a": 1, "b": 2}, {}, {"a": 1, "b": "x", "c": 3}],
     ),
     (
-        {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}},
+        },
         [{}, {"a": 1}, {"b": 2}, {"c": 3}, {"a": 1, "c": 3}, {"b": 2, "c": 3}, {"a": 1, "b": 2, "c": 3}],
         [{"d": 4}],
     ),
@@ -89,7 +92,11 @@ SCHEMAS: list[tuple[dict[str, Any], list[object], list[object]]] = [
         [{"b": 2}, {"a": 1, "b": 2}, {"b": 2, "c": 3}, {"a": 1, "b": 2, "c": 3}],
         [{}, {"a": 1}, {"c": 3}, {"a": 1, "c": 3}],
     ),
-    ({"anyOf": [{"type": "integer"}, {"type": "object", "properties": {"x": {"type": "null"}}}]}, [1, {"x": None}], ["a"]),
+    (
+        {"anyOf": [{"type": "integer"}, {"type": "object", "properties": {"x": {"type": "null"}}}]},
+        [1, {"x": None}],
+        ["a"],
+    ),
     ({"oneOf": [{"const": "a"}, {"const": "b"}]}, ["a", "b"], ["c"]),
     (
         {
@@ -102,7 +109,12 @@ SCHEMAS: list[tuple[dict[str, Any], list[object], list[object]]] = [
         [{"a": 1}, {"b": 2}],
     ),
     (
-        {"$defs": {"n": {"type": "integer"}}, "type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]},
+        {
+            "$defs": {"n": {"type": "integer"}},
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/n"}},
+            "required": ["a"],
+        },
         [{"a": 1}],
         [{"a": "x"}],
     ),
@@ -111,7 +123,10 @@ SCHEMAS: list[tuple[dict[str, Any], list[object], list[object]]] = [
             "$defs": {
                 "node": {
                     "type": "object",
-                    "properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+                    "properties": {
+                        "v": {"type": "integer"},
+                        "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+                    },
                     "required": ["v", "next"],
                 }
             },
@@ -121,12 +136,16 @@ SCHEMAS: list[tuple[dict[str, Any], list[object], list[object]]] = [
         [{"v": 1}, {"v": 1, "next": 2}],
     ),
     (
-        {"type": "object", "properties": {"né-1": {"type": "string"}, 'a"b': {"type": "string"}}, "required": ["né-1", 'a"b']},
+        {
+            "type": "object",
+            "properties": {"né-1": {"type": "string"}, 'a"b': {"type": "string"}},
+            "required": ["né-1", 'a"b'],
+        },
         [{"né-1": "x", 'a"b': "y"}],
         [{"né-1": "x"}],
     ),
     ({}, [{}, {"a": 1}], [1, "a", []]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("schema", "good", "bad"), SCHEMAS, ids=lambda value: json.dumps(value)[:60])
@@ -205,6 +224,18 @@ def test_tools_with_the_same_definitions_do_not_mix(admits: Admits) -> None:
         ({"properties": {"a": False}}, "False"),
         ({"properties": {"a": 3}}, "3"),
         ({"$ref": 7}, "7"),
+        ({"type": "array", "minItems": 5, "maxItems": 2}, "maxItems 2 below minItems 5"),
+        ({"type": "array", "maxItems": -1}, "maxItems -1"),
+        ({"type": "array", "minItems": "x"}, "no JSON schema"),
+        ({"properties": [1]}, "no JSON schema"),
+        ({"properties": {"a": {}}, "required": 5}, "no JSON schema"),
+        ({"enum": 5}, "no JSON schema"),
+        ({"allOf": [{"$ref": "#/allOf/0"}]}, "more than 10000 parts"),
+        ({"allOf": [{"$ref": "#"}]}, "a part of itself"),
+        ({"enum": list(range(1001))}, "1001 choices"),
+        ({"properties": {str(name): {} for name in range(1001)}}, "1001 choices"),
+        ({"anyOf": [{}] * 1001}, "1001 choices"),
+        ({"anyOf": [{}] * 500, "oneOf": [{}] * 500}, "more than 10000 parts"),
     ],
 )
 def test_what_a_grammar_cannot_say_is_refused_by_name(schema: dict[str, Any], named: str) -> None:

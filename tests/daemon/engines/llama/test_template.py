@@ -42,7 +42,7 @@ TOOLED = """{%- if tools %}
 
 #: No system role, and roles must alternate, as in Gemma and the first Mistrals.
 STRICT = (
-    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('No system role') }}{% endif %}"
     "{% for message in messages %}"
     "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('Conversation roles must alternate user/assistant') }}{% endif %}"

@@ -1,0 +1,57 @@
+"""One connection as uvicorn serves it, with bounds on what a client may do before it is known who it is.
+
+Without them whoever can reach the port can fill the memory with one endless head, or hold a connection for ever
+without a word. Once a head is read, `daemon.server.auth` and the limits on bodies take over.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+#: Agents send some kilobytes.
+_HEAD_MOST: Final = 256 << 10
+
+
+class Connection(HttpToolsProtocol):
+    """A head of at most 256 KiB, read within the keep-alive time."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = False
+        self._head_bytes = 0
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEAD_MOST and not self.transport.is_closing():
+                self.send_400_response(f"The request's head is over {_HEAD_MOST} bytes.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._head_bytes = True, 0
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._wait_no_more()
+        super().on_headers_complete()
+
+    def _wait(self) -> None:
+        self._wait_no_more()
+        self._patience = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+
+    def _wait_no_more(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

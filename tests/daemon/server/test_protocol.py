@@ -1,0 +1,54 @@
+"""What a connection may do before anybody knows whose it is."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+import uvicorn
+
+from daemon.core.paths import Home
+from daemon.server.protocol import Connection
+from tests.fakes.daemon import RunningDaemon, running_daemon
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home) -> Iterator[RunningDaemon]:
+    with running_daemon(module_home) as running:
+        yield running
+
+
+def test_a_head_without_end_is_cut_off(daemon: RunningDaemon) -> None:
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=10) as raw:
+        raw.sendall(b"GET /healthz HTTP/1.1\r\n")
+        sent = 0
+        with suppress(OSError):
+            while sent < 1000:
+                raw.sendall(b"x-filler: " + b"a" * 65_536 + b"\r\n")
+                sent += 1
+    assert sent < 1000
+
+
+def test_a_large_head_that_ends_is_read(daemon: RunningDaemon) -> None:
+    headers = daemon.headers() | {"x-large": "a" * 100_000}
+    assert daemon.open("/v1/models", b"", headers=headers, method="GET").status == 200
+
+
+async def test_a_connection_that_says_nothing_is_closed() -> None:
+    async def app(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("nothing was asked")
+
+    config = uvicorn.Config(app, http=Connection, lifespan="off", timeout_keep_alive=1, log_config=None, port=0)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    for said in (b"", b"GET / HTTP/1.1\r\nhost: "):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(said)
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+    server.should_exit = True
+    await serving
