@@ -17,6 +17,7 @@ from tests.fakes.provider import Fault, Turn, bash
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef, Result
 
+COVERS = ("reef_cli/names.py",)
 HOSTILE = "\x1b]0;owned\x07 \u202egnp.exe \x9b2J"
 
 
