@@ -18,6 +18,7 @@ from daemon.engines.base import EngineState
 from daemon.engines.llama_cpp import LlamaCpp
 from tests.daemon.engines.asking import CLOCK, WEATHER, Answer, ask, collect, new_engine, say, until
 
+COVERS = ("daemon/engines/llama/process.py",)
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
 
@@ -328,7 +329,7 @@ async def test_any_object_is_a_schema_too(engine: LlamaCpp) -> None:
     ("more", "named"),
     [
         ({"response_schema": {"not": {}}}, "not"),
-        ({"response_schema": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "without end"),
+        ({"response_schema": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}, "too deep"),
         ({"tools": (Tool("t", "", {"$ref": "http://x"}),), "tool_choice": ToolChoice("required")}, "tools.t"),
         ({"tools": (CLOCK,), "tool_choice": ToolChoice("named", "nope")}, "nope"),
         ({"tool_choice": ToolChoice("required")}, "tool"),
