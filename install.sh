@@ -236,11 +236,12 @@ add_model() {
 
 conclude() {
     say ""
-    { "$command" start && "$command" status; } >&2 || die "the daemon does not answer" "$command doctor"
+    { "$command" start >/dev/null && "$command" status; } >&2 || die "the daemon does not answer" "$command doctor"
     say ""
+    called=reef
     case ":$PATH:" in
         *":$(dirname -- "$command"):"*) ;;
-        *) [ -n "${REEF_NO_MODIFY_PATH:-}" ] || path_hint ;;
+        *) called=$command; [ -n "${REEF_NO_MODIFY_PATH:-}" ] || path_hint ;;
     esac
     if [ -z "$engine" ]; then
         say "Reef works with remote engines only: the embedded engine could not be built (see above)."
@@ -253,7 +254,7 @@ conclude() {
         trap - EXIT
         exec "$command" demo
     fi
-    say "Reef is installed. Next: reef demo"
+    say "Reef is installed. Next: $called demo"
 }
 
 path_hint() {

@@ -202,7 +202,7 @@ def test_install_upgrade_and_uninstall(seeded: Path) -> None:
     first = install(seeded)
     assert first.returncode == 0, first.stderr
     assert first.stdout == ""
-    assert "Reef is installed" in first.stderr
+    assert f"Reef is installed. Next: {seeded}/.local/bin/reef demo" in first.stderr  # it is not on this PATH
     assert 'export PATH="$HOME/.local/bin:$PATH"' in first.stderr
     assert "%" not in first.stderr
     assert "\r" not in first.stderr

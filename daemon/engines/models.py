@@ -116,7 +116,7 @@ class Models:
                 return known
             if (path := _as_path(source)) is not None:
                 return await self._link(path, source, name, progress)
-            progress("resolve", 0, 0)
+            progress("look up", 0, 0)
             origin = await _locate(pinned.source if pinned else source)
             if (known := await asyncio.to_thread(self._known, origin.sha256, name)) is not None:
                 return known

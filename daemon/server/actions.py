@@ -176,8 +176,8 @@ async def use_model(request: Request) -> Response:
 
 
 async def remove_model(request: Request) -> Response:
-    runtime(request).models.remove(request.path_params["name"])
-    return answer({"ok": True})
+    model = runtime(request).models.remove(request.path_params["name"])
+    return answer({"ok": True, "path": str(model.path), "deleted": not model.path.exists()})
 
 
 async def shutdown(request: Request) -> Response:

@@ -47,7 +47,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
     "env": Command(
         "env:env",
         "Point this shell's OpenAI and Anthropic clients at Reef.",
-        ('eval "$(reef env)"', "reef env --shell fish | source"),
+        ('eval "$(reef env)"', 'eval "$(reef env --keep-keys)"', "reef env --shell fish | source"),
         hot=True,
     ),
     "traces": Group(

