@@ -54,7 +54,7 @@ store: {durability: normal}
         ("server: {drain_seconds: -1}", "negative", None),
         ("server: {drain_seconds: .nan}", "not a finite number", None),
         ("server: {drain_seconds: .inf}", "not a finite number", None),
-        ("server: {port: 99999}", "99999 is no port", "0 to 65535"),
+        ("server: {port: 99999}", "99999 is not a port", "1 to 65535"),
         ("engines: {x: {base_url: 'http://[x'}}", "is not a URL", "https://"),
         ("engines: {x: {base_url: 'http://'}}", "is not a URL", "https://"),
         ("engines: {x: {base_url: 'http://host:99999'}}", "is not a URL", "https://"),
