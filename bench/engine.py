@@ -30,10 +30,10 @@ from daemon.engines.llama_cpp import LlamaCpp
 CONTEXT, PARALLEL = 4096, 8
 #: Measurement → clients, words of the prompt, most tokens of an answer, which count is the result.
 CASES = {
-    "decode, 1 client": (1, 8, 64),
-    "decode, 8 clients": (8, 8, 64),
-    "prompt, 1 client": (1, 300, 1),
-    "prompt, 8 clients": (8, 300, 1),
+    "decode, 1 client": (1, 8, 48),
+    "decode, 8 clients": (8, 8, 48),
+    "prompt, 1 client": (1, 200, 1),
+    "prompt, 8 clients": (8, 200, 1),
 }
 Ask = Callable[[str, int], Awaitable[Usage]]
 
