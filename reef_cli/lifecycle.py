@@ -173,8 +173,10 @@ def _start(home: Home, command: Sequence[str]) -> None:
         )
     finally:
         os.close(log)
-    _until_ready(home, child, before)
-    child.returncode = 0  # it is not ours to wait for: no warning when this object goes
+    try:
+        _until_ready(home, child, before)
+    finally:
+        child.returncode = 0  # it is not ours to wait for: no warning when this object goes
 
 
 def _until_ready(home: Home, child: "subprocess.Popen[bytes]", log_start: int) -> None:
