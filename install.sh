@@ -10,7 +10,7 @@ Installs Reef for you alone, without root, and leaves your shell's start files a
 
   --demo        install, then run `reef demo`: the whole of it, on a real model on this machine
   --uninstall   stop the daemon and remove what was installed; your records and models stay
-  --purge       with --uninstall: remove your records, models and settings too
+  --purge       with --uninstall: remove your records, models and settings too, and the kept engine
   --help        this text
 
 Environment:

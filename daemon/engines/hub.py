@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
+from yarl import URL
 
 from daemon.core.errors import NotFound, UpstreamUnreachable, UsageError
 from daemon.engines.download import Origin, client, get
@@ -56,8 +57,14 @@ async def locate(source: str) -> Origin:
 async def _listing(session: aiohttp.ClientSession, url: str | None, token: str | None) -> dict[str, Mapping[str, Any]]:
     files: dict[str, Mapping[str, Any]] = {}
     while url is not None:
-        page, url = await _json(session, url, token)
+        page, following = await _json(session, url, token)
         files.update({entry["path"]: entry for entry in page if entry["type"] == "file"})
+        if following is not None and URL(following).origin() != URL(url).origin():
+            # The token goes to the hub alone, whoever it names.
+            raise UpstreamUnreachable(
+                f"{url} goes on at another host, {following}", hint="set HF_ENDPOINT to that host"
+            )
+        url = following
     return files
 
 

@@ -117,7 +117,8 @@ class Guard:
                 )
 
     def _check_origin(self, scope: Scope) -> None:
-        host = (header(scope, b"host") or "").lower()
+        hosts = [bytes(value).decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+        host = ", ".join(hosts)  # several are no name of this machine either (RFC 9112, section 3.2)
         if host not in self._hosts:
             raise Forbidden(f"host {host!r} is not this machine", hint="use http://127.0.0.1")
         origin = header(scope, b"origin")

@@ -39,6 +39,7 @@ class Hub:
     card: dict[str, str] = field(default_factory=lambda: {"license": "mit"})
     token: str | None = None
     page: int = 1000
+    next_page_at: str | None = None  # another host; None: here
     faults: Faults = field(default_factory=Faults)
     asked: list[tuple[str, str, Mapping[str, str]]] = field(default_factory=list)
     url: str = ""
@@ -134,7 +135,9 @@ async def _tree(hub: Hub, request: web.Request) -> web.StreamResponse:
     start = int(request.query.get("cursor", "0"))
     response = web.json_response(entries[start : start + hub.page])
     if start + hub.page < len(entries):
-        response.headers["Link"] = f'<{hub.url}{request.path}?recursive=true&cursor={start + hub.page}>; rel="next"'
+        response.headers["Link"] = (
+            f'<{hub.next_page_at or hub.url}{request.path}?recursive=true&cursor={start + hub.page}>; rel="next"'
+        )
     return response
 
 

@@ -35,6 +35,15 @@ async def test_a_quantisation_is_a_whole_word(hub: Hub) -> None:
     assert caught.value.hint == "there are: a-IQ4_K.gguf, a-Q4_K_M.gguf"
 
 
+async def test_a_listing_that_goes_on_elsewhere_is_not_followed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_canary")
+    hub.page, hub.next_page_at = 1, hub.cdn
+    with pytest.raises(UpstreamUnreachable, match="another host"):
+        await locate(f"hf:{REPO}:Q8_0")
+    assert all(path.startswith("/api/") for _, path, _ in hub.asked)
+    assert len(hub.asked) == 2
+
+
 async def test_a_long_listing_is_read_page_by_page(hub: Hub) -> None:
     hub.page = 1
     assert (await locate(f"hf:{REPO}:Q8_0")).sha256 == sha256(OTHER)

@@ -45,6 +45,7 @@ def good(daemon: RunningDaemon, **changed: str | None) -> list[str]:
         ({"host": "evil.example"}, 403),
         ({"host": "127.0.0.1.evil.com"}, 403),
         ({"host": "127.0.0.1:1"}, 403),
+        ({"host": "localhost", "Host": "evil.example"}, 403),
         ({"host": None}, 403),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
