@@ -36,6 +36,14 @@ def words(count: int, seed: int) -> str:
     return " ".join(rng.choice(("river", "stone", "lamp", "cloud", "seven", "green", "walks")) for _ in range(count))
 
 
+def assert_alike(fresh: Answer, reused: Answer) -> None:
+    """The same first tokens are as likely, but for the last digits: a prompt read in batches of other sizes differs by
+    up to 0.2 (measured), enough to turn a tie between two tokens."""
+    after = {token: logprob for token, _, logprob in top(reused)}
+    for token, _, before in top(fresh)[:3]:
+        assert after[token] == pytest.approx(before, abs=0.4)
+
+
 def top(answer: Answer) -> tuple[tuple[int, str, float], ...]:
     """The likeliest first tokens."""
     return answer.deltas[0].tokens[0].top
@@ -134,12 +142,12 @@ async def test_a_tool_loop_reads_only_the_last_answer_again(engine: LlamaCpp) ->
 
 async def test_a_system_prompt_is_shared_between_conversations(engine: LlamaCpp) -> None:
     system = say("system", words(100, 3))
-    first = await collect(engine, ask(system, say("user", "One."), tokens=2))
+    one = ask(system, say("user", "One."), tokens=1, logprobs=True, top_logprobs=12)
+    first = await collect(engine, one)
     second = await collect(engine, ask(system, say("user", "Two."), tokens=2))
     assert first.started.cached_tokens < 50
     assert second.started.cached_tokens > 100
-    again = await collect(engine, ask(system, say("user", "One."), tokens=2))
-    assert again.span.completion_ids == first.span.completion_ids
+    assert_alike(first, await collect(engine, one))
 
 
 async def test_a_reused_prefix_gives_the_same_answer(engine: LlamaCpp) -> None:
@@ -148,10 +156,7 @@ async def test_a_reused_prefix_gives_the_same_answer(engine: LlamaCpp) -> None:
     reused = await collect(engine, request)
     assert fresh.started.cached_tokens < 40
     assert reused.started.cached_tokens == reused.started.prompt_tokens - 1
-    # Not to the last digit: the same prompt read in batches of other sizes differs by up to 0.2 (measured).
-    after = {token: logprob for token, _, logprob in top(reused)}
-    for token, _, before in top(fresh)[:3]:
-        assert after[token] == pytest.approx(before, abs=0.4)
+    assert_alike(fresh, reused)
 
 
 async def test_log_probabilities_are_the_models_own(engine: LlamaCpp) -> None:
