@@ -49,7 +49,6 @@ class DataPlane:
         self._redactor = redactor
         self._max_body = max_body
         self._release_id = release_id
-        self.running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         dialect = ROUTES[scope["path"]]
@@ -69,13 +68,10 @@ class DataPlane:
             self._error(call, outgoing, error)
             await outgoing.finish()
             return
-        self.running += 1
         try:
             await until_gone(self._answer(call, outgoing), receive, stopped=call.stop)
         except asyncio.CancelledError:
             await self._stopped(call, outgoing)
-        finally:
-            self.running -= 1
 
     async def _stopped(self, call: Call, outgoing: Outgoing) -> None:
         """The time to drain is over; what there was is recorded. A response that began just breaks off."""

@@ -6,7 +6,6 @@ status` says so until a record goes through again.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +33,6 @@ class Recorder:
         self._store = store
         self._trouble: str | None = None
         self._unrecorded = 0
-        self.committed_ns: int | None = None
 
     def state(self) -> RecordingState:
         return RecordingState("degraded" if self._trouble else "on", self._trouble, self._unrecorded)
@@ -51,7 +49,6 @@ class Recorder:
         if self._trouble:
             _log.warning("recording works again")
             self._trouble = None
-        self.committed_ns = time.time_ns()
         return True
 
     def _failed(self, receipt: str, error: Exception) -> None:
