@@ -20,6 +20,7 @@ from daemon.core.errors import ConfigError
 DEFAULT_PORT = 8900
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LAST_PORT = 65535
+_LARGEST_ALPHA = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,27 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LearningConfig:
+    """How candidates are judged, and what becomes of those that the gate accepts."""
+
+    #: ``auto``: an accepted candidate is released; ``review``: it waits for `reef releases approve`.
+    policy: Literal["auto", "review"] = "auto"
+    #: Most a candidate that is no better may be accepted: the gate's error rate.
+    alpha: float = 0.1
+    #: Regression tasks that a candidate may lose, critical ones apart (none).
+    lost_allowed: int = 1
+    #: Hours after which a job that has not finished is stopped.
+    job_hours: float = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioConfig:
+    """What is different for one scenario; None: as in ``learning``."""
+
+    policy: Literal["auto", "review"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything a daemon is told. ``engine`` serves what ``models`` does not route."""
 
@@ -79,6 +101,8 @@ class Config:
     embedded: EmbeddedConfig = EmbeddedConfig()
     engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
     store: StoreConfig = StoreConfig()
+    learning: LearningConfig = LearningConfig()
+    scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)
     #: The article's section: ``recipe`` and that recipe's own keys.
     reef: Mapping[str, Any] = field(default_factory=dict)
 
@@ -154,6 +178,11 @@ def _check_ranges(config: Config, source: str) -> None:
     port = config.server.port
     if port is not None and port > _LAST_PORT:
         raise ConfigError(f"{source}: server.port: {port} is not a port", hint=f"1 to {_LAST_PORT}; 0 for any free one")
+    alpha = config.learning.alpha
+    if not 0 < alpha <= _LARGEST_ALPHA:
+        raise ConfigError(
+            f"{source}: learning.alpha: {alpha} is no error rate", hint=f"above 0, at most {_LARGEST_ALPHA}"
+        )
     for name, value in (("context", config.embedded.context), ("parallel", config.embedded.parallel)):
         if value == 0:
             raise ConfigError(f"{source}: embedded.{name}: at least 1 is needed, got 0")

@@ -134,6 +134,30 @@ class BadRequest(EngineError):
     kind, status, exit_code = "invalid_request", 400, ExitCode.USAGE
 
 
+class BadWeights(EngineError):
+    """A LoRA adapter that must not serve: damaged, of another base model, not finite, without effect."""
+
+    kind, status = "bad_weights", 409
+
+
+class GateRefused(ReefError):
+    """The gate did not accept this candidate."""
+
+    kind, status, exit_code = "gate", 409, ExitCode.GATE
+
+
+class Untrusted(ReefError):
+    """A release that is not signed by this home's key, was changed, or is older than the one before."""
+
+    kind, status = "untrusted", 409
+
+
+class RecipeError(ReefError):
+    """A recipe cannot be loaded, is configured wrongly, or failed."""
+
+    kind, status = "recipe", 422
+
+
 class StoreError(ReefError):
     """The store cannot be opened, read or written (disk full, wrong owner, newer schema)."""
 

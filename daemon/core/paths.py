@@ -37,6 +37,21 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "agents"
 
     @property
+    def releases(self) -> Path:
+        """The bare Git repository of all scenarios' release chains; large files are Git LFS objects inside."""
+        return self.root / "releases.git"
+
+    @property
+    def jobs(self) -> Path:
+        """A directory a job: what it selected, grew and measured, so that it can go on after kill -9."""
+        return self.root / "jobs"
+
+    @property
+    def release_key(self) -> Path:
+        """The Ed25519 key that signs releases, in OpenSSH's format; ``.pub`` beside it."""
+        return self.root / "tokens" / "release"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -93,7 +108,7 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
     def prepare(self) -> None:
         """Make the directories, private. Raises ConfigError when one of them is someone else's or cannot be made."""
         places = (
-            self.root, self.database.parent, self.models, self.agents, self.logs, self.run,
+            self.root, self.database.parent, self.models, self.agents, self.jobs, self.logs, self.run,
             self.agent_token.parent, self.socket.parent,
         )  # fmt: skip
         for place in places:

@@ -56,15 +56,33 @@ class ModelFile:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class LoraFile:
+    """A GGUF LoRA adapter on disk: ``sha256`` of its bytes, ``base`` the sha256 of the GGUF model it was trained on."""
+
+    path: Path
+    sha256: str
+    base: str
+
+
 class TokenEngine(Protocol):
     """Answers a `ChatRequest` with events: Started first, Finished last."""
 
     name: str
 
-    def generate(self, request: ChatRequest) -> AsyncGenerator[EngineEvent, None]:
+    def generate(
+        self, request: ChatRequest, *, lora: LoraFile | None = None, background: bool = False
+    ) -> AsyncGenerator[EngineEvent, None]:
         """Closing the generator cancels: at most 50 ms later the engine works on nothing of this request.
 
-        Raises, before or after Started: ContextOverflow, BadRequest, EngineUnavailable, EngineError.
+        ``lora`` answers, None: the model alone. ``background`` requests give way to all others.
+        Raises, before or after Started: ContextOverflow, BadRequest, EngineUnavailable, EngineError, BadWeights.
+        """
+        ...
+
+    async def load(self, lora: LoraFile) -> None:
+        """Bring a LoRA adapter in beside what serves, checked: the file's sha256, its base, finite values, and a probe
+        (log-probabilities of a fixed prompt) that it changes what the model says. Raises BadWeights.
         """
         ...
 

@@ -15,11 +15,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
+from daemon.core.releases import BASE_RELEASE
 from daemon.server import actions, control, inference
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
-from daemon.server.runtime import BASE_RELEASE, Runtime
+from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")
 

@@ -21,9 +21,6 @@ from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.store.db import Store
 
-#: The release every scenario starts from: the agent and the model as they are, nothing evolved.
-BASE_RELEASE = "base"
-
 
 @dataclass(slots=True)
 class Runtime:

@@ -1,0 +1,1 @@
+"""When a recipe runs, and what becomes of its candidate."""

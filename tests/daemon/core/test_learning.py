@@ -1,0 +1,31 @@
+"""The words of learning: what is derived from them."""
+
+from daemon.core.learning import Experience, Feedback, JobState, Split
+from daemon.core.releases import Weights
+
+COVERS = ("releases.py",)
+
+
+def _experience(*feedback: Feedback) -> Experience:
+    return Experience(
+        receipt="rec_1", session="ses_1", scenario="pi", split=Split.TRAIN, seq=1, release_id="base", staleness=0,
+        weights=None, prompt=(), answer="an answer", feedback=feedback,
+    )  # fmt: skip
+
+
+def test_the_newest_word_counts() -> None:
+    said = _experience(
+        Feedback("rep_1", 0.0, "wrong", None),
+        Feedback("rep_2", None, None, "a better one"),
+        Feedback("rep_3", 1.0, None, None),
+    )
+    assert (said.score, said.edit, said.notes) == (1.0, "a better one", ("wrong",))
+    assert (_experience().score, _experience().edit, _experience().notes) == (None, None, ())
+
+
+def test_a_job_is_over_when_nothing_more_will_come_of_it() -> None:
+    assert [state.value for state in JobState if state.over] == ["done", "failed", "cancelled"]
+
+
+def test_a_digest_names_model_and_lora() -> None:
+    assert Weights("bb", "aa", 1, 16, 32.0).digest == "aa+bb"
