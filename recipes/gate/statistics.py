@@ -7,6 +7,7 @@ discordant pair is a win with probability at most 1/2. The promise that the gate
 """
 
 import math
+from fractions import Fraction
 from typing import Final
 
 #: Sums are scaled down when they pass this, so that thousands of wins stay within a float.
@@ -19,11 +20,12 @@ def mcnemar_p(wins: int, losses: int) -> float:
     Valid for one look at a number of pairs fixed before. Exact: a quotient of integers, rounded once.
     """
     pairs = wins + losses
-    term = total = 1  # from all wins downwards: C(n, n), C(n, n-1), ...
+    term: int = 1
+    total: int = 1  # from all wins downwards: C(n, n), C(n, n-1), ...
     for k in range(pairs, wins, -1):
         term = term * k // (pairs - k + 1)
         total += term
-    return total / 2**pairs
+    return float(Fraction(total, 1 << pairs))
 
 
 def log_e_value(wins: int, losses: int) -> float:
