@@ -91,4 +91,7 @@ class FakeJob:
 
 def task(number: int, set: TaskSet = TaskSet.GATE, *, form: str = "one_sentence", critical: bool = False) -> Task:
     """A task with an id and a prompt of its own."""
-    return Task(f"tsk_{set}_{number}", "default", set, f"thing {number}", Check(form=form), critical, max_tokens=64)
+    prefix = "" if set is TaskSet.GATE else f"{set} "
+    return Task(
+        f"tsk_{set}_{number}", "default", set, f"{prefix}thing {number}", Check(form=form), critical, max_tokens=64
+    )
