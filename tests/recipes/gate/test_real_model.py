@@ -1,4 +1,4 @@
-"""The gate over the real model in the engine that serves; it follows rules told as a system message now and then only."""
+"""The gate over the real model in the engine that serves; it follows rules of a system message now and then only."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
