@@ -158,7 +158,9 @@ def _write_locks() -> int:
         overrides.write("torch ; sys_platform == 'none'\n")
         overrides.flush()
         without = ["--overrides", overrides.name, "--no-emit-package=torch"]
-        subprocess.run([*resolve, *without, "-", "-o", str(train)], cwd=ROOT, check=True, input="\n".join(wanted).encode())
+        subprocess.run(
+            [*resolve, *without, "-", "-o", str(train)], cwd=ROOT, check=True, input="\n".join(wanted).encode()
+        )
     return 0
 
 

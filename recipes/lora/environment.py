@@ -101,15 +101,15 @@ class Environment:
         return target
 
 
-def torch_options() -> list[str]:
+def torch_options(cpu_index: str = CPU_INDEX) -> list[str]:
     """How pip gets the right torch. Only on Linux does the package index serve CUDA builds: without an NVIDIA driver
     PyTorch's own index is added, if it answers (its ``2.13.0+cpu`` is newer to pip than ``2.13.0``).
     """
     if named := _torch_index():
         return ["--index-url", named]
-    if platform.system() != "Linux" or _has_nvidia() or not _answers(CPU_INDEX):
+    if platform.system() != "Linux" or _has_nvidia() or not _answers(cpu_index):
         return []
-    return ["--extra-index-url", CPU_INDEX]
+    return ["--extra-index-url", cpu_index]
 
 
 def _torch_index() -> str:
@@ -133,9 +133,7 @@ def _run(command: list[str], lock: int) -> None:
     # The child holds the lock too: when this process is killed, whoever comes next waits until pip has stopped
     # writing, instead of deleting the folder under it.
     environment = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
-    done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", env=environment, pass_fds=(lock,)
-    )
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, pass_fds=(lock,))
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise RecipeError(

@@ -92,7 +92,8 @@ def train(spec: Spec) -> dict[str, Any]:
         "loss_first": round(run.losses[0], 4),
         "loss_last": round(run.losses[-1], 4),
         "seconds": round(time.monotonic() - started, 1),
-        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 1 << 20),
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        // (1024 if sys.platform == "linux" else 1 << 20),
     }
     write_private(finished, json.dumps(told).encode())
     (directory / "checkpoint.pt").unlink(missing_ok=True)
@@ -165,8 +166,8 @@ class _Run:
         loss = self._loss(batch)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
-        value = float(loss)
-        if not (math.isfinite(value) and math.isfinite(float(norm))):
+        value = loss.item()
+        if not (math.isfinite(value) and math.isfinite(norm.item())):
             raise RecipeError(
                 f"the loss is {value} at step {step + 1} of {self._spec.steps}",
                 hint=f"lower the learning rate: it is {self._spec.learning_rate}",

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from daemon.core.learning import Batch, Experience, Feedback, Instruction
 from daemon.core.records import Message, Text
-from recipes.base import Context, Proposal, Recipe, Signal, Stream, Target, Which
+from recipes.base import Context, Proposal, Recipe, Signal, Stream, Target
 from recipes.lora.convert import convert
 from recipes.sft.conversations import example, plain
 from recipes.sft.teacher import Teacher, Teaching
@@ -109,9 +109,7 @@ class SFTRecipe(Recipe):
             unchecked=config.unchecked,
         )
 
-    def _trained(
-        self, context: Context, examples: Sequence[dict[str, Any]], rate: float, reason: str
-    ) -> Proposal:
+    def _trained(self, context: Context, examples: Sequence[dict[str, Any]], rate: float, reason: str) -> Proposal:
         gguf, sha256 = context.base_model()
         spec = {
             "gguf": str(gguf),
@@ -147,8 +145,8 @@ def _one_wish(stream: Stream) -> tuple[tuple[Feedback, ...], tuple[Instruction, 
     """The oldest note (an instruction, where there is none) and all that say the same; later ones get their own job."""
     notes = [one for one in stream.notes() if one.score is None and not one.edit and one.text]
     instructions = stream.instructions()
-    first = next((one.text or "" for one in (*notes, *instructions)), "")
-    same = _folded(first)
+    texts = [one.text or "" for one in notes] + [one.text for one in instructions]
+    same = _folded(texts[0] if texts else "")
     return (
         tuple(one for one in notes if _folded(one.text or "") == same),
         tuple(one for one in instructions if _folded(one.text) == same),
@@ -160,5 +158,5 @@ def _folded(text: str) -> str:
 
 
 def _wish(batch: Batch) -> str:
-    texts = [one.text for one in (*batch.notes, *batch.instructions) if one.text]
+    texts = [one.text or "" for one in batch.notes] + [one.text for one in batch.instructions]
     return " ".join(texts[0].split()) if texts else ""

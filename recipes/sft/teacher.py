@@ -38,9 +38,7 @@ class Teacher:
         head = context.incumbent
         self._which = Which.HEAD if head is not None and head.weights is not None else Which.BASE
 
-    def teach(
-        self, note: str, experience: Sequence[Experience], teaching: Teaching
-    ) -> list[dict[str, Any]] | None:
+    def teach(self, note: str, experience: Sequence[Experience], teaching: Teaching) -> list[dict[str, Any]] | None:
         """Examples of answers that obey ``note`` to questions that do not hold it; None, said why, when this model does
         not obey it often enough.
         """
