@@ -55,7 +55,7 @@ class SFTConfig:
     unchecked: bool = False
     steps: int = 14
     edit_learning_rate: float = 4e-4
-    note_learning_rate: float = 3e-4
+    note_learning_rate: float = 5e-4
     #: Replayed general answers for each edit; none beside a note, which is meant for all answers.
     replay: float = 0.33
     rank: int = 16

@@ -20,7 +20,7 @@ SPEC = Spec(gguf="model.gguf", sha256="0", directory="", examples=[{"n": n} for 
 
 def test_every_example_is_seen_once_before_any_comes_again() -> None:
     batches = _batches(12, SPEC)
-    assert sorted(sum(batches[:3], [])) == list(range(12))
+    assert sorted(index for batch in batches[:3] for index in batch) == list(range(12))
     assert [len(batch) for batch in batches] == [4] * 7
     assert batches == _batches(12, SPEC) != _batches(12, dataclasses.replace(SPEC, seed=1))
 

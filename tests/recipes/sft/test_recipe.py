@@ -1,6 +1,7 @@
 """What the recipe picks from a stream."""
 
 import dataclasses
+from typing import Any
 
 from daemon.core.learning import Experience, Feedback, Instruction
 from recipes.base import Signal, Target
@@ -21,7 +22,7 @@ def asked(count: int = 36) -> list[Experience]:
     return [experience(100 + number, text) for number, text in enumerate(lines("questions.txt")[:count])]
 
 
-def recipe(**config: int) -> SFTRecipe:
+def recipe(**config: Any) -> SFTRecipe:
     return SFTRecipe(SFTConfig(**config))
 
 
@@ -69,7 +70,7 @@ def test_one_wish_a_job_the_oldest_and_all_that_say_the_same() -> None:
     wishes = [Instruction("4", "default", NOTE, 0), Instruction("5", "default", "Be polite.", 0)]
     batch = recipe().select(FakeStream(asked(), notes, wishes))
     assert batch is not None
-    assert [one.id for one in (*batch.notes, *batch.instructions)] == ["1", "3", "4"]
+    assert ([one.id for one in batch.notes], [one.id for one in batch.instructions]) == (["1", "3"], ["4"])
     alone = recipe().select(FakeStream(asked(), [], wishes[1:]))
     assert alone is not None
     assert [one.text for one in alone.instructions] == ["Be polite."]
