@@ -25,7 +25,6 @@ from recipes.base import Answer, Signal, Which
 from recipes.lora import environment
 from recipes.tasks import forms
 
-ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 
 
@@ -133,7 +132,7 @@ class FakeContext:
 
     def train(self, module: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         lines = []
-        with training(module, spec, environment.python(self.say)) as process:
+        with training(module, spec) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 lines.append(json.loads(line))
@@ -145,14 +144,14 @@ class FakeContext:
         return last
 
 
-def training(module: str, spec: Mapping[str, Any], python: Path) -> "subprocess.Popen[str]":
-    """``python -m module``, told ``spec``; its lines come on stdout. A job would run it at nice 19; a test that has
-    nothing to serve beside it would only wait longer.
+def training(module: str, spec: Mapping[str, Any]) -> "subprocess.Popen[str]":
+    """``module`` in the training environment, told ``spec``; its lines come on stdout. A job would run it at nice 19: a
+    test that has nothing to serve beside it would only wait longer.
     """
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     process = subprocess.Popen(
-        [str(python), "-m", module],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        environment.command(module, print),
+        env=environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

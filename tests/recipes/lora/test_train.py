@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from recipes.lora import environment
 from recipes.lora.train import Spec, _batches
 from tests.fakes.context import training
 
@@ -47,7 +46,7 @@ def spec(model: Path, directory: Path, **more: Any) -> dict[str, Any]:
 
 def run(given: dict[str, Any], kill_after: int | None = None) -> list[dict[str, Any]]:
     events = []
-    with training(MODULE, given, environment.python(print)) as process:
+    with training(MODULE, given) as process:
         assert process.stdout is not None
         for line in process.stdout:
             events.append(json.loads(line))

@@ -1,6 +1,6 @@
 """The whole recipe on the real model: a typed note becomes a habit that llama.cpp serves; a shuffled signal does not.
 
-Figures of these and other seeds stand in the changelog. Minutes, most of them training.
+Minutes, most of them training.
 """
 
 import hashlib
@@ -23,7 +23,8 @@ from daemon.engines.llama.lora import Adapter
 from daemon.engines.llama.model import Model, NativeLog
 from recipes.base import Proposal, Which
 from recipes.lora import environment
-from recipes.sft.recipe import SFTConfig, SFTRecipe
+from recipes.sft.config import SFTConfig
+from recipes.sft.recipe import SFTRecipe
 from tests.conftest import ROOT
 from tests.fakes.context import EngineThread, FakeContext, FakeStream
 from tests.recipes.sft.one_sentence import TOKENS, experience, gate, lines, model_file, note, question, regression

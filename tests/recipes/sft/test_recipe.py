@@ -5,7 +5,8 @@ from typing import Any
 
 from daemon.core.learning import Experience, Feedback, Instruction
 from recipes.base import Signal, Target
-from recipes.sft.recipe import SFTConfig, SFTRecipe, wanted
+from recipes.sft.config import SFTConfig
+from recipes.sft.recipe import SFTRecipe, wanted
 from tests.fakes.context import FakeStream
 from tests.recipes.sft.one_sentence import NOTE, experience, lines, note
 
@@ -60,6 +61,9 @@ def test_a_note_starts_a_job_with_old_questions_to_teach_it_on() -> None:
     assert batch is not None
     assert (len(batch.experience), batch.notes) == (36, (note(),))
     assert recipe().select(FakeStream(asked(11), [note()])) is None
+    early = recipe(batch_size=1).select(FakeStream([edited(1), *asked(11)], [note()]))
+    assert early is not None
+    assert ([one.receipt for one in early.experience], early.notes) == (["record-1"], ())
     few = recipe(most_questions=20).select(FakeStream([edited(1), *asked()], [note()]))
     assert few is not None
     assert [one.receipt for one in few.experience] == ["record-1", *(f"record-{n}" for n in range(116, 136))]
