@@ -28,5 +28,6 @@ class SFTConfig:
     #: Replayed general answers for each edit; none beside a note, which is meant for all answers.
     replay: float = 0.33
     rank: int = 16
+    #: Tokens of a question with its answer; longer ones are left out.
     longest: int = 2048
     seed: int = 0

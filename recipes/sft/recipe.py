@@ -32,6 +32,7 @@ _REPLAY: Final = (
     "What can I do on a rainy day?",
 )
 _GOOD: Final = 0.5
+_CHARACTERS: Final = 4
 
 
 class SFTRecipe(Recipe):
@@ -44,13 +45,19 @@ class SFTRecipe(Recipe):
 
     def select(self, stream: Stream) -> Batch | None:
         """One note at a time, the oldest, with questions to teach it on; or enough answers to learn as they are."""
-        fresh = [one for one in stream.experience() if one.staleness <= self.config.max_staleness and plain(one)]
+        fresh = [one for one in stream.experience() if self._usable(one)]
         notes, instructions = _one_wish(stream)
         questions = [one for one in fresh if not one.edit][-self.config.most_questions :]
         if (notes or instructions) and len(questions) >= self.config.least_questions:
             return Batch((*(one for one in fresh if one.edit), *questions), notes, instructions)
         answers = tuple(one for one in fresh if wanted(one) is not None)
         return Batch(answers) if len(answers) >= self.config.batch_size else None
+
+    def _usable(self, one: Experience) -> bool:
+        """Fresh enough, text alone, and most likely short enough to train on."""
+        characters = sum(len(message.text) for message in one.prompt) + len(wanted(one) or "")
+        short = characters <= _CHARACTERS * self.config.longest
+        return short and one.staleness <= self.config.max_staleness and plain(one)
 
     def grow(self, batch: Batch, context: Context) -> Proposal | None:
         model = context.base_model()  # first: without one to train, nothing need be asked

@@ -8,7 +8,7 @@ from recipes.base import Signal, Target
 from recipes.sft.config import SFTConfig
 from recipes.sft.recipe import SFTRecipe, wanted
 from tests.fakes.context import FakeStream
-from tests.recipes.sft.one_sentence import NOTE, experience, lines, note
+from tests.recipes.sft.one_sentence import NOTE, experience, lines, note, question
 
 
 def edited(number: int) -> Experience:
@@ -54,6 +54,13 @@ def test_old_answers_are_left_out() -> None:
     answers = [edited(1), dataclasses.replace(edited(2), staleness=5)]
     assert recipe(batch_size=2, max_staleness=4).select(FakeStream(answers)) is None
     assert recipe(batch_size=2, max_staleness=5).select(FakeStream(answers)) is not None
+
+
+def test_long_conversations_are_left_out() -> None:
+    """On a processor an agent's whole session would take hours."""
+    session = dataclasses.replace(edited(2), prompt=question("word " * 1000))
+    assert recipe(batch_size=2, longest=1000).select(FakeStream([edited(1), session])) is None
+    assert recipe(batch_size=2, longest=2000).select(FakeStream([edited(1), session])) is not None
 
 
 def test_a_note_starts_a_job_with_old_questions_to_teach_it_on() -> None:
