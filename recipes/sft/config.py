@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class SFTConfig:
     """Measured with a model of 135 million weights on two cores; the learning rates want no more than these steps."""
 
-    #: Edited and accepted answers that start a job; a note starts one by itself.
-    batch_size: int = 8
+    #: Edited and accepted answers that are worth learning from by themselves; a note needs none.
+    least_answers: int = 8
     #: Releases since the one that answered.
     max_staleness: int = 18
     #: Old questions that a note is taught on: so many at most, and it waits for so many.

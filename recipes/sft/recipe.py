@@ -51,7 +51,7 @@ class SFTRecipe(Recipe):
         if (notes or instructions) and len(questions) >= self.config.least_questions:
             return Batch((*(one for one in fresh if one.edit), *questions), notes, instructions)
         answers = tuple(one for one in fresh if wanted(one) is not None)
-        return Batch(answers) if len(answers) >= self.config.batch_size else None
+        return Batch(answers) if len(answers) >= self.config.least_answers else None
 
     def _usable(self, one: Experience) -> bool:
         """Fresh enough, text alone, and most likely short enough to train on."""
