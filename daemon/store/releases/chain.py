@@ -84,6 +84,15 @@ class Chain:
     def path(self) -> Path:
         return self._repository.path
 
+    def clone_commands(self, scenario: str, folder: Path) -> list[list[str]]:
+        """What gets a scenario's releases out with nothing but git and git-lfs; history and weights included."""
+        source, branch = self.path.as_uri(), ref_of(scenario).removeprefix(_HEADS)
+        return [
+            ["git", "clone", "--branch", branch, source, str(folder)],
+            ["git", "-C", str(folder), "lfs", "install", "--local"],
+            ["git", "-C", str(folder), "lfs", "pull"],
+        ]
+
     def scenarios(self) -> list[str]:
         """Those with a chain, by name."""
         refs = self._repository.refs(_HEADS)
@@ -292,7 +301,8 @@ class Chain:
         """Under the lock."""
         assert release.commit is not None
         seen = self._seen() | {release.scenario: (release.number, release.commit)}
-        write_private(self._home.releases_seen, json.dumps(seen).encode())
+        with suppress(OSError):  # the release is out; a full disk costs the warning only
+            write_private(self._home.releases_seen, json.dumps(seen).encode())
 
 
 _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
