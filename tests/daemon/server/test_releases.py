@@ -161,9 +161,7 @@ def test_the_published_protocols_names(daemon: RunningDaemon, store: Releases) -
         ("POST", "/reef/scenarios/default/promote", {"release_id": 1}, 404),
     ],
 )
-def test_what_cannot_be_done_is_said(
-    daemon: RunningDaemon, method: str, path: str, body: object, status: int
-) -> None:
+def test_what_cannot_be_done_is_said(daemon: RunningDaemon, method: str, path: str, body: object, status: int) -> None:
     found, told = daemon.control(method, path, body)
     assert (found, set(told["error"])) == (status, {"kind", "message", "hint"})
 

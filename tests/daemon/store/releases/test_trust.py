@@ -14,6 +14,8 @@ from daemon.store.releases import Releases
 from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import ACCEPTED, candidate, released, write_weights
 
+COVERS = ("daemon/store/releases/commits.py",)
+
 REF = "refs/reef/default"
 
 
