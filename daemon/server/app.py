@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, inference, releases
+from daemon.server import actions, control, inference, releases, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -55,6 +55,9 @@ _routes = [
     Route("/reef/scenarios/{scenario:path}/releases", releases.releases),
     Route("/reef/scenarios/{scenario:path}/rollback", releases.scenario_rollback, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
+    Route("/reef/tasks", tasks.tasks, methods=["GET"]),
+    Route("/reef/tasks", tasks.add, methods=["POST"]),
+    Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
 ]
 
 

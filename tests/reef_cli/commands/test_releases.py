@@ -46,8 +46,8 @@ def test_approve_list_show_diff_and_roll_back(cli: Reef, store: Releases) -> Non
     assert "accept 9:1" in line
     assert "harness" in line
     shown = cli("releases", "show", "--scenario", "one").out
-    assert shown.startswith(f"{head}  serves\n")
-    assert "gate     accept: 9 better, 1 worse of 12" in shown
+    assert shown.startswith("verdict   accepted: 9 better, 1 worse of 12\n")
+    assert f"release   {head}, serves, " in shown
     assert "rules.md\n  - rule of job_1\n" in shown
     assert "  git clone --branch one file:///" in shown
     assert "+- rule of job_1" in cli("releases", "diff", "--scenario", "one").out
@@ -76,8 +76,8 @@ def test_reject_keeps_the_candidate(cli: Reef, store: Releases) -> None:
     assert cli("releases", "reject", waits, "--scenario", "no").out.startswith(f"rejected  {waits}")
     assert waits in cli("releases", "list", "--state", "rejected", "--scenario", "no").out
     shown = cli("releases", "show", waits, "--scenario", "no").out
-    assert f"{waits}  rejected" in shown
-    assert "turned down by a person" in shown
+    assert f"release   {waits}, not released" in shown
+    assert "note      turned down by a person" in shown
 
 
 def test_pages_go_on_where_the_last_one_ended(cli: Reef, store: Releases) -> None:

@@ -71,7 +71,7 @@ def test_one_is_found_by_id_or_number(store: Releases) -> None:
     assert store.before(third) == store.get("default", "r2")
     assert store.before(store.get("default", "r1")) is None
     for wrong in ("r8", "r0", "r3-ffffffff", "r0-ffffffff", "base", "", "HEAD", "--all", "r3^", "r99999999999"):
-        with pytest.raises(NotFound, match="reef releases list|no release"):
+        with pytest.raises(NotFound, match="has no release"):
             store.get("default", wrong)
 
 
@@ -106,7 +106,7 @@ def test_names_that_git_could_not_take_are_scenarios_like_others(reef_home: Home
 def test_reading_leaves_no_process_and_no_open_file(store: Releases) -> None:
     def own() -> tuple[int, int]:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-        return len(children), len(os.listdir("/proc/self/fd"))
+        return len(children), len(list(Path("/proc/self/fd").iterdir()))
 
     store.list("default")
     before = own()

@@ -27,7 +27,7 @@ def test_what_is_written_is_read_again() -> None:
 
 def test_the_same_release_is_the_same_bytes_and_says_nothing_that_changes() -> None:
     moved = replace(RELEASE, state=ReleaseState.PENDING, commit="f" * 40, head=True, note="x")
-    shuffled = replace(RELEASE, config=dict(reversed(RELEASE.config.items())))
+    shuffled = replace(RELEASE, config=dict(reversed(list(RELEASE.config.items()))))
     assert manifest.dump(moved) == manifest.dump(shuffled) == manifest.dump(RELEASE)
 
 
