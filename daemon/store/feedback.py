@@ -72,7 +72,7 @@ def report(db: sqlite3.Connection, names: Names, new: NewReport, redact: Redact)
 def undo(
     db: sqlite3.Connection, names: Names, scenario: str | None, receipt: str | None, *, report: str | None = None
 ) -> ReportRow:
-    """Take back the last report (about that record, in that scenario, of that id) that still stands. Raises NotFound."""
+    """Take back the last report (on that record, in that scenario, of that id) that still stands. Raises NotFound."""
     where: list[str] = ["undone_ns IS NULL"]
     values: list[object] = []
     if scenario is not None:
