@@ -54,7 +54,8 @@ def _lines(item: Item, folded: bool, width: int) -> list[str]:
         rest = f"  [{len(item.text)} characters]" if len(item.text) > _FOLD else ""
         return [f"▸ {item.head} {one_line(item.text, _FOLD)}{rest}".rstrip()]
     head = wrapped(f"▾ {item.head}" if item.folds else item.head, width) if item.head else []
-    return head + ([f"  {line}" for line in wrapped(item.text, width - 2)] if item.text else [])
+    body = [f"  {line}" for line in wrapped(item.text, width - 2)] if item.text else []
+    return head + body or [""]
 
 
 def _session(session: Mapping[str, Any]) -> str:

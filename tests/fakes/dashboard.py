@@ -252,7 +252,7 @@ def said(role: str, *parts: Mapping[str, Any] | str) -> dict[str, Any]:
     return {"role": role, "parts": made}
 
 
-def release(number: int, **changes: Any) -> dict[str, Any]:
+def release(number: int, /, **changes: Any) -> dict[str, Any]:
     gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05}
     return {
         "id": f"r{number}-{number:08x}", "scenario": "default", "number": number, "kind": "learned", "parent": "base",
@@ -263,7 +263,7 @@ def release(number: int, **changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def job(number: int, **changes: Any) -> dict[str, Any]:
+def job(number: int, /, **changes: Any) -> dict[str, Any]:
     return {
         "id": f"job_{number}", "scenario": "default", "recipe": "sft", "state": "queued", "created_ns": NOW - _MINUTE,
         "config": {}, "started_ns": None, "ended_ns": None, "attempts": 1, "progress": None, "message": "",

@@ -78,7 +78,7 @@ class Panel(Screen[None]):
         super().__init__()
         self.desk = desk
         self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
-        self.bar = Line(id="bar")
+        self.bar = Line(left_first=True, id="bar")
         self.banner = Banner()
         self.said = Line()
         self.foot = Keys(keys.at(self.place), self.blocked)

@@ -96,8 +96,8 @@ class Releases(_Deciding):
     place = Place.RELEASES
     columns = (
         Column("release", 13),
-        Column("scenario", 12, least=70),
-        Column("kind", 9, least=100),
+        Column("scenario", 12, least=90),
+        Column("kind", 9, least=104),
         Column("state", 10),
         Column("verdict", 12, least=56),
         Column("when", 8, least=44),

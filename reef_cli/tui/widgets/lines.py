@@ -16,13 +16,17 @@ _BOLD, _DIM, _REVERSE = Style(bold=True), Style(dim=True), Style(reverse=True, b
 
 
 class Line(Widget):
-    """A line of text, its left part and what stands at its right end; both made inert here."""
+    """A line of text, its left part and what stands at its right end; both made inert here.
+
+    Where both do not fit, the left one is cut, or with ``left_first`` the right one goes.
+    """
 
     DEFAULT_CSS = "Line { height: 1; }"
 
-    def __init__(self, *, style: Style = _BOLD, id: str | None = None) -> None:
+    def __init__(self, *, style: Style = _BOLD, left_first: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self._style = style
+        self._left_first = left_first
         self.left = ""
         self.right = ""
 
@@ -34,8 +38,10 @@ class Line(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        space = max(width - cell_len(self.right) - 1, 0) if self.right else width
-        text = fit(self.left, space) + (f" {self.right}" if self.right else "")
+        space = width - cell_len(self.right) - 1 if self.right else width
+        if self._left_first and cell_len(self.left) > space:
+            return Strip([Segment(fit(self.left, width), self._style)], width).apply_style(self.rich_style)
+        text = fit(self.left, max(space, 0)) + (f" {self.right}" if self.right else "")
         return Strip([Segment(fit(text, width), self._style)], width).apply_style(self.rich_style)
 
 

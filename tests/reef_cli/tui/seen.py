@@ -15,7 +15,7 @@ from reef_cli.tui.screens.panel import Panel
 from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 10.0
 
 
 class Seen:
@@ -43,6 +43,14 @@ class Seen:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    async def select(self, text: str, key: str = "j") -> None:
+        """Press ``key`` until the selected line has ``text``."""
+        for _ in range(200):
+            if text in self.marked:
+                return
+            await self.press(key)
+        raise AssertionError(f"no line with {text!r}; the screen:\n{self.screen}")
 
     async def until(self, condition: Callable[[], object], what: str = "it") -> None:
         """Wait on a condition, never on the clock."""
