@@ -5,6 +5,7 @@ It owns no facts. Nothing animates: an idle dashboard writes nothing to the term
 
 from typing import ClassVar, Final, Literal
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
@@ -84,6 +85,11 @@ class Dashboard(App[None], inherit_bindings=False):
         return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
 
     # -- leaving ------------------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and event.key != "ctrl+c":
+            self._interrupted = False
+        await super().on_event(event)
 
     def action_interrupt(self) -> None:
         if self._interrupted:

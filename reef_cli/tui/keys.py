@@ -53,7 +53,9 @@ KEYS: Final = (
     Key("top", ("g", "home"), "g Home", "start", "to the beginning", EVERYWHERE),
     Key("page_down", ("ctrl+d", "pagedown"), "ctrl+d PgDn", "page down", "half a screen down", EVERYWHERE),
     Key("page_up", ("ctrl+u", "pageup"), "ctrl+u PgUp", "page up", "half a screen up", EVERYWHERE),
-    Key("open", ("enter",), "Enter", "open", "open what is selected", LISTS, "reef traces show ID", 1),
+    Key("open", ("enter",), "Enter", "open", "read the trace", (Place.TRACES,), "reef traces show ID", 1),
+    Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
+    Key("log", ("enter",), "Enter", "log", "read the job's log", (Place.JOBS,), "reef jobs show ID", 1),
     Key("fold", ("enter", "space"), "Enter", "unfold", "fold or unfold", (Place.TRACE,), "reef traces show --full", 1),
     Key("back", ("escape",), "Esc", "back", "back to the list", OPENED, "", 2),
     Key("good", ("plus",), "+", "good", "rate the answer good", _RATED, "reef good RECEIPT", 3),
@@ -71,9 +73,9 @@ KEYS: Final = (
     Key("traces", ("1",), "1", "traces", "what the agents did", EVERYWHERE, "reef traces list"),
     Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
     Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
-    Key("start", ("s",), "s", "start", "start the daemon when it is not running", EVERYWHERE, "reef start"),
+    Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
-    Key("quit", ("q",), "q", "quit", "leave; ctrl+c twice leaves from anywhere", EVERYWHERE, "", 10),
+    Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def inert(text: str) -> str:
 
 def one_line(text: str, most: int = 500) -> str:
     """``text`` on one line, spaces folded, cut at ``most`` characters."""
-    return inert(" ".join(text[: most * 2].split())[:most])
+    return inert(" ".join(text[: most * 2].split())[:most].rstrip())
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:

@@ -90,8 +90,9 @@ class Help(ModalScreen[None]):
         rows = []
         for key in at(self._place):
             why = self._blocked(key.id)
-            text = f"{key.text} (not now: {why})" if why else key.text
-            rows.append(Row(key.id, (key.shown, inert(text), key.twin), "dim" if why else ""))
+            rows.append(Row(key.id, (key.shown, key.text, key.twin), "dim" if why else ""))
+            if why:
+                rows.append(Row(f"{key.id}/why", ("", f"not now: {inert(why)}", ""), "dim"))
         self._list.all(rows)
 
     def action_move(self, step: int) -> None:

@@ -37,7 +37,7 @@ class _Stopping(Panel):
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
-        if why is not None or id not in ("open", "cancel"):
+        if why is not None or id not in ("log", "cancel"):
             return why
         job = self.job()
         if job is None:
@@ -99,7 +99,7 @@ class Jobs(_Stopping):
         row = self.list.selected
         return None if row is None else row.data
 
-    def do_open(self) -> None:
+    def do_log(self) -> None:
         job = self.job()
         assert job is not None  # `blocked` asks first
         self.app.push_screen(Log(self.desk, job))

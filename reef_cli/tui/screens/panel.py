@@ -164,7 +164,9 @@ class Panel(Screen[None]):
         self.foot.refresh()
 
     def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_press("fold" if self.place is Place.TRACE else "open")
+        opens = next((key.id for key in keys.at(self.place) if "enter" in key.keys), None)
+        if opens is not None:
+            self.action_press(opens)
 
     def do_down(self) -> None:
         self.list.move(1)

@@ -33,7 +33,7 @@ class _Deciding(Panel):
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
-        if why is not None or id not in ("open", "diff", "approve", "reject", "rollback"):
+        if why is not None or id not in ("card", "diff", "approve", "reject", "rollback"):
             return why
         release = self.release()
         if release is None:
@@ -113,9 +113,8 @@ class Releases(_Deciding):
 
     def _fetched(self) -> list[Mapping[str, Any]]:
         """Every scenario's releases and candidates, newest first."""
-        scenarios = [str(one["name"]) for one in self.desk.client.get("/reef/scenarios")["items"]]
         found: list[Mapping[str, Any]] = []
-        for scenario in scenarios:
+        for scenario in _names(self.desk.client.get("/reef/scenarios")):
             found += self.desk.client.get("/reef/releases", scenario=scenario, state="all", limit=_MOST)["items"]
         return sorted(found, key=lambda release: int(release["created_ns"]), reverse=True)
 
@@ -127,7 +126,7 @@ class Releases(_Deciding):
         row = self.list.selected
         return None if row is None else row.data
 
-    def do_open(self) -> None:
+    def do_card(self) -> None:
         self.app.push_screen(Card(self.desk, self._chosen()))
 
 
@@ -175,6 +174,12 @@ class Diff(Card):
 
     def blocked(self, id: str) -> str | None:
         return "this is the diff" if id == "diff" else super().blocked(id)
+
+
+def _names(told: Mapping[str, Any]) -> list[str]:
+    """Scenarios, as this API lists things or as the published protocol does."""
+    listed = told.get("items", told.get("scenarios", []))
+    return [str(one if isinstance(one, str) else one.get("name") or one["scenario"]) for one in listed]
 
 
 def _row(release: Mapping[str, Any], now_ns: int) -> Row:

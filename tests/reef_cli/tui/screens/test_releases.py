@@ -75,7 +75,7 @@ async def test_approving_against_the_gate_says_so(reef_home: Home, releases: Fak
         await opened(seen)
         await select(seen, "r4-")
         await seen.press("a")
-        await seen.shows("it will be marked unproven")
+        await seen.shows("did not accept it (inconclusive)")
         await seen.press("escape")
         await seen.shows("nothing was changed")
         assert releases.posts == []

@@ -8,7 +8,7 @@ from daemon.core.paths import Home
 from tests.fakes.dashboard import NOW, FakeDaemon, record, said, session
 from tests.reef_cli.tui.seen import Seen, dashboard
 
-COVERS = ("reef_cli/tui/screens/reading.py",)
+COVERS = ("reef_cli/tui/screens/reading.py", "reef_cli/tui/transcript.py")
 HOSTILE = "\x1b]52;c;cm0gLXJm\x07 [red]not red[/red] \x9b2J"
 
 
