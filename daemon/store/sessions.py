@@ -244,7 +244,7 @@ def _title(transcript: Transcript) -> str:
 # -- reading ----------------------------------------------------------------------------------------
 
 _ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, s.title, s.created_ns, s.updated_ns, s.turns, s.records,
-    s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports
+    s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq
     FROM session s LEFT JOIN session p ON p.id = s.parent"""
 
 
@@ -289,6 +289,6 @@ def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> 
 
 
 def _row(reader: Reader, row: tuple[object, ...]) -> SessionRow:
-    seq, uid, scenario, agent, *rest = row
+    _, uid, scenario, agent, *rest = row
     names, db = reader.names, reader.db
-    return SessionRow(uid, names.text(db, scenario), names.optional_text(db, agent), *rest, seq)  # type: ignore[arg-type]
+    return SessionRow(uid, names.text(db, scenario), names.optional_text(db, agent), *rest)  # type: ignore[arg-type]

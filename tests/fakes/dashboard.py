@@ -82,7 +82,7 @@ class FakeDaemon:
         """One event to every client that listens."""
         assert self._loop is not None
         line = f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
-        self._loop.call_soon_threadsafe(lambda: [client.put_nowait(line) for client in self._clients])
+        self._loop.call_soon_threadsafe(self._send, line)
 
     def record(self, session: dict[str, Any]) -> None:
         """A record of ``session`` came: it moves to the end of the list, or appears there."""
@@ -111,8 +111,11 @@ class FakeDaemon:
         return Starlette(routes=routes)
 
     def _hang_up(self) -> None:
+        self._send(None)
+
+    def _send(self, line: bytes | None) -> None:
         for client in self._clients:
-            client.put_nowait(None)
+            client.put_nowait(line)
 
     async def _events(self, request: Request) -> Response:
         async def stream() -> AsyncIterator[bytes]:
@@ -241,8 +244,8 @@ def record(receipt: str, session: str, **changes: Any) -> dict[str, Any]:
         "end": "ok", "status": 200, "stream": True, "started_ns": NOW - _MINUTE, "duration_us": 1_234_567,
         "first_byte_us": 1000, "engine": "embedded", "model_asked": "default", "model": "smollm2",
         "release_id": "r3-0badcafe", "weights": "a1b2c3d4e5f6+0badf00d0000", "agent": "pi", "prompt_tokens": 100,
-        "cached_tokens": 60, "completion_tokens": 20, "stop_reason": "stop", "error": None, "preview": "", "messages": 2,
-        "redacted": 0, "parent": None, **changes,
+        "cached_tokens": 60, "completion_tokens": 20, "stop_reason": "stop", "error": None, "preview": "",
+        "messages": 2, "redacted": 0, "parent": None, **changes,
     }  # fmt: skip
 
 

@@ -91,8 +91,8 @@ async def test_without_colour(reef_home: Home, fake: FakeDaemon, monkeypatch: py
     fake.sessions = [session(1, score=1.0), session(2, score=0.0)]
     async with dashboard(reef_home) as seen:
         await seen.until(lambda: "- bad" in seen.marked)
-        strips = [strip.apply_filter(one, seen.app.screen.background_colors[1])
-                  for strip in seen.app.screen._compositor.render_strips() for one in seen.app._filters[1:]]  # fmt: skip
+        drawn, background = seen.app.screen._compositor.render_strips(), seen.app.screen.background_colors[1]
+        strips = [strip.apply_filter(one, background) for strip in drawn for one in seen.app._filters[1:]]
         styles = [segment.style for strip in strips for segment in strip if segment.style]
         assert {style.color.name for style in styles if style.color} <= {"default"}
         assert any(style.reverse for style in styles)

@@ -22,7 +22,10 @@ def sample(**changes: Any) -> dict[str, Any]:
     ]
     first = {
         "record": record("rec_1", one["id"], cached_tokens=0),
-        "new_messages": [said("system", "You are a careful agent. " * 30), said("user", "list the files,\nthen explain")],
+        "new_messages": [
+            said("system", "You are a careful agent. " * 30),
+            said("user", "list the files,\nthen explain"),
+        ],
         "answer": said("assistant", {"type": "thinking", "text": "let me see"}, "I look.", call),
         "reports": [],
     }

@@ -1,6 +1,7 @@
 """The list of traces: where it opens, what moves it, what it costs, and feedback from it."""
 
 import time
+from functools import partial
 
 import pytest
 
@@ -61,6 +62,10 @@ async def opened(seen: Seen) -> None:
     await seen.until(lambda: seen.panel.list.window.rows)
 
 
+def marks(seen: Seen, n: int) -> bool:
+    return f"session {n} " in f"{seen.marked} "
+
+
 async def test_moving(reef_home: Home, fake: FakeDaemon) -> None:
     fake.sessions = [session(n) for n in range(1, 61)]
     async with dashboard(reef_home) as seen:
@@ -70,7 +75,7 @@ async def test_moving(reef_home: Home, fake: FakeDaemon) -> None:
                             (["ctrl+d"], 49), (["pagedown"], 59), (["g"], 1), (["down"], 2), (["G"], 60), (["home"], 1),
                             (["end"], 60)):  # fmt: skip
             await seen.press(*keys)
-            await seen.until(lambda where=where: f"session {where} " in f"{seen.marked} ", f"{keys} to {where}")
+            await seen.until(partial(marks, seen, where), f"{keys} to {where}")
 
 
 async def test_new_rows_follow_or_wait(reef_home: Home, fake: FakeDaemon) -> None:
@@ -133,7 +138,8 @@ async def test_any_row_of_many_is_a_page_away(reef_home: Home, fake: FakeDaemon)
 
 async def test_many_open_as_fast_as_few(reef_home: Home, fake: FakeDaemon) -> None:
     """The same requests for the same number of rows, so the same work; times are compared in one run."""
-    seconds, requests = {}, {}
+    seconds: dict[int, float] = {}
+    requests: dict[int, list[tuple[str, int]]] = {}
     for count in (100, 100_000, 100, 100_000):
         fake.sessions = [session(n) for n in range(1, count + 1)]
         fake.requests.clear()
@@ -192,3 +198,14 @@ async def test_q_leaves(reef_home: Home, fake: FakeDaemon) -> None:
         await seen.shows("nothing yet")
         await seen.press("q")
         assert not seen.app.is_running
+
+
+async def test_a_click_selects_and_another_opens(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.sessions = [session(n) for n in range(1, 61)]
+    fake.traces[fake.sessions[43]["id"]] = {"session": fake.sessions[43], "records": []}
+    async with dashboard(reef_home) as seen:
+        await opened(seen)
+        await seen.pilot.click("RowList", offset=(10, 3))
+        await seen.until(lambda: "session 44" in seen.marked)
+        await seen.pilot.click("RowList", offset=(10, 3))
+        await seen.until(lambda: isinstance(seen.app.screen, Trace))
