@@ -30,19 +30,14 @@ class Feed:
         self._lock = threading.Lock()
         self._told = False
         self._stopped = threading.Event()
-        self._again = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reef-feed", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
+        """The thread ends with the next event, or with the program."""
         self._stopped.set()
-        self._again.set()
-
-    def retry(self) -> None:
-        """Try at once, rather than after the pause."""
-        self._again.set()
 
     def take(self) -> list[Event]:
         """What came since the last time."""
@@ -72,8 +67,7 @@ class Feed:
             if self._stopped.is_set():
                 return
             self._tell(Lost(reason, running=running))
-            self._again.wait(_PAUSES[min(tries, len(_PAUSES) - 1)])
-            self._again.clear()
+            self._stopped.wait(_PAUSES[min(tries, len(_PAUSES) - 1)])
             tries += 1
 
     def _add(self, event: Event) -> None:

@@ -38,6 +38,8 @@ def aligned(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
 
 
 class RowList(ScrollView, can_focus=True, inherit_bindings=False):
+    DEFAULT_CSS = "RowList { height: 1fr; overflow-y: scroll; overflow-x: hidden; scrollbar-size-vertical: 1; }"
+
     class Moved(Message):
         """The selection or the view moved: rows ``first`` to ``last`` are in view."""
 
