@@ -320,6 +320,8 @@ class SessionRow:
     cwd: str | None
     score: float | None
     reports: int
+    #: Its place in the list's order: the last record's ``seq``.
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)

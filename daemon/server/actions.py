@@ -94,8 +94,11 @@ async def undo(request: Request) -> Response:
     receipt = data.get("record")
     if receipt is not None and not isinstance(receipt, str):
         raise UsageError(f"record {receipt!r} is not a receipt")
+    named = data.get("report")
+    if named is not None and not isinstance(named, str):
+        raise UsageError(f"report {named!r} is not a report's id")
     scenario = request.headers.get("x-reef-scenario")
-    row = await asyncio.wrap_future(daemon.store.undo(scenario_name(scenario) if scenario else None, receipt))
+    row = await asyncio.wrap_future(daemon.store.undo(scenario_name(scenario) if scenario else None, receipt, named))
     daemon.changes.reported(row)
     return answer(row)
 

@@ -96,8 +96,10 @@ async def sessions(request: Request) -> Response:
         scenario=query.get("scenario"),
         limit=page_limit(request),
         before=query.get("before"),
+        after=query.get("after"),
     )
-    return answer({"items": items, "next": cursor})
+    total = None if query.get("scenario") else (await read(runtime(request).store.counts))["sessions"]
+    return answer({"items": items, "next": cursor, "total": total})
 
 
 async def records(request: Request) -> Response:

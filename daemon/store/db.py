@@ -85,9 +85,11 @@ class Store:
             lambda: feedback.check(report), lambda db, _: feedback.report(db, self._names, report, self._redact)
         )
 
-    def undo(self, scenario: str | None, receipt: str | None) -> "Future[ReportRow]":
-        """Take back the last report that stands. Fails with NotFound."""
-        return self._submit(lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt))
+    def undo(self, scenario: str | None, receipt: str | None, report: str | None = None) -> "Future[ReportRow]":
+        """Take back the last report that stands, or the one named. Fails with NotFound."""
+        return self._submit(
+            lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt, report=report)
+        )
 
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
@@ -105,11 +107,11 @@ class Store:
     # -- reading ------------------------------------------------------------------------------------
 
     def sessions(
-        self, *, scenario: str | None = None, limit: int = 50, before: str | None = None
+        self, *, scenario: str | None = None, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> tuple[list[SessionRow], str | None]:
-        """Latest activity first, with the cursor of the next page."""
+        """Latest activity first (with ``after``: oldest first), with the cursor of the next page."""
         with self._pool.reader() as reader:
-            return sessions.sessions(reader, scenario, limit, before)
+            return sessions.sessions(reader, scenario, limit, before=before, after=after)
 
     def session(self, id: str) -> SessionRow:
         """Raises NotFound."""

@@ -69,8 +69,10 @@ def report(db: sqlite3.Connection, names: Names, new: NewReport, redact: Redact)
     return _rows(db, names, [id])[0], True
 
 
-def undo(db: sqlite3.Connection, names: Names, scenario: str | None, receipt: str | None) -> ReportRow:
-    """Take back the last report (about that record, in that scenario) that still stands. Raises NotFound."""
+def undo(
+    db: sqlite3.Connection, names: Names, scenario: str | None, receipt: str | None, *, report: str | None = None
+) -> ReportRow:
+    """Take back the last report (on that record, in that scenario, of that id) that still stands. Raises NotFound."""
     where: list[str] = ["undone_ns IS NULL"]
     values: list[object] = []
     if scenario is not None:
@@ -79,10 +81,14 @@ def undo(db: sqlite3.Connection, names: Names, scenario: str | None, receipt: st
     if receipt is not None:
         where.append("id IN (SELECT report FROM reference WHERE seq = (SELECT seq FROM record WHERE receipt = ?))")
         values.append(receipt)
+    if report is not None:
+        where.append("uid = ?")
+        values.append(report)
     row = db.execute(f"SELECT id FROM report WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT 1", values).fetchone()
     if row is None:
         about = f" about {receipt!r}" if receipt is not None else ""
-        raise NotFound(f"no report{about} to undo", hint="reef traces list")
+        named = f" {report!r}" if report is not None else ""
+        raise NotFound(f"no report{named}{about} to undo", hint="reef traces list")
     db.execute("UPDATE report SET undone_ns = ? WHERE id = ?", (time.time_ns(), row[0]))
     _rate(db, row[0])
     return _rows(db, names, [row[0]])[0]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from daemon.core.errors import NotFound
+from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
 from daemon.core.records import End, Exchange, Kind, SessionRow, Transcript
 from daemon.store import kinds, titles, tree
@@ -244,7 +244,7 @@ def _title(transcript: Transcript) -> str:
 # -- reading ----------------------------------------------------------------------------------------
 
 _ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, s.title, s.created_ns, s.updated_ns, s.turns, s.records,
-    s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports
+    s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq
     FROM session s LEFT JOIN session p ON p.id = s.parent"""
 
 
@@ -256,9 +256,11 @@ def session(reader: Reader, uid: str) -> SessionRow:
 
 
 def sessions(
-    reader: Reader, scenario: str | None, limit: int, before: str | None
+    reader: Reader, scenario: str | None, limit: int, *, before: str | None, after: str | None = None
 ) -> tuple[list[SessionRow], str | None]:
-    """Latest activity first. The cursor is the last row's place in that order."""
+    """Latest activity first; with ``after``, what moved later, oldest first. A cursor is a row's ``seq``."""
+    if before is not None and after is not None:
+        raise UsageError("before and after exclude each other")
     where: list[str] = ["1"]
     values: list[object] = []
     if scenario is not None:
@@ -267,11 +269,15 @@ def sessions(
     if before is not None:
         where.append("s.updated_seq < ?")
         values.append(cursor_value(before))
+    if after is not None:
+        where.append("s.updated_seq > ?")
+        values.append(cursor_value(after))
+    order = "ASC" if after is not None else "DESC"
     rows = reader.db.execute(
-        f"{_ROW} WHERE {' AND '.join(where)} ORDER BY s.updated_seq DESC LIMIT ?", (*values, page_size(limit) + 1)
+        f"{_ROW} WHERE {' AND '.join(where)} ORDER BY s.updated_seq {order} LIMIT ?", (*values, page_size(limit) + 1)
     ).fetchall()
-    rows, after = page(rows, limit)
-    return [_row(reader, row) for row in rows], after
+    rows, cursor = page(rows, limit)
+    return [_row(reader, row) for row in rows], cursor
 
 
 def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> int | None:

@@ -27,6 +27,11 @@ class Group(NamedTuple):
 
 COMMANDS: Final[dict[str, Command | Group]] = {
     "demo": Command("demo:demo", "See it all work on this machine, for real.", ("reef demo", "reef demo --no-pi")),
+    "tui": Command(
+        "tui:tui",
+        "The dashboard; on a terminal `reef` alone opens it.",
+        ("reef", "reef tui --theme light", "ACCESSIBLE=1 reef"),
+    ),
     "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start",)),
     "stop": Command("daemon:stop", "Stop the daemon after the requests in flight.", ("reef stop",), hot=True),
     "restart": Command("daemon:restart", "Stop and start again.", ("reef restart",)),

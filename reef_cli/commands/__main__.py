@@ -1,4 +1,4 @@
-"""``python -m reef_cli.commands README.md``: write the table of commands between the file's two markers."""
+"""``python -m reef_cli.commands README.md``: write the tables of commands and of keys between the file's markers."""
 
 import inspect
 import sys
@@ -7,8 +7,7 @@ from pathlib import Path
 
 from reef_cli.commands import COMMANDS, Command, Group
 from reef_cli.main import load
-
-START, END = "<!-- commands -->", "<!-- /commands -->"
+from reef_cli.tui import keys
 
 
 def table() -> str:
@@ -18,12 +17,15 @@ def table() -> str:
 
 
 def updated(text: str) -> str:
-    """``text`` with the table between its markers replaced. Raises ValueError without markers."""
-    before, found, rest = text.partition(START)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
-        raise ValueError(f"no {START} … {END} in the text")
-    return f"{before}{START}\n{table()}\n{END}{after}"
+    """``text`` with the tables between its markers replaced. Raises ValueError without markers."""
+    for name, content in (("commands", table()), ("keys", keys.markdown())):
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        before, found, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"no {start} … {end} in the text")
+        text = f"{before}{start}\n{content}\n{end}{after}"
+    return text
 
 
 def _all() -> Iterator[tuple[str, Command]]:

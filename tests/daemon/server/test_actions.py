@@ -91,6 +91,14 @@ def test_undo_takes_back_the_last_report_once(daemon: RunningDaemon, receipt: st
     assert daemon.control("POST", "/reef/undo", {"record": receipt})[0] == 404
 
 
+def test_undo_names_a_report(daemon: RunningDaemon, receipt: str) -> None:
+    _, first = daemon.control("POST", "/reef/report", {"score": 1, "references": [receipt]})
+    daemon.control("POST", "/reef/report", {"feedback": "stays", "references": [receipt]})
+    status, row = daemon.control("POST", "/reef/undo", {"report": first["agent_record_id"], "record": receipt})
+    assert (status, row["id"], row["score"]) == (200, first["agent_record_id"], 1.0)
+    assert daemon.control("POST", "/reef/undo", {"report": 7})[0] == 400
+
+
 def test_a_body_that_is_not_an_object_is_refused(daemon: RunningDaemon) -> None:
     assert daemon.control("POST", "/reef/report", [1])[0] == 400
     assert daemon.post("/reef/report", b"{")[0] == 400

@@ -104,6 +104,17 @@ def test_scenarios_keep_their_records_apart(daemon: RunningDaemon) -> None:
     assert {row["scenario"] for row in daemon.get("/reef/sessions?scenario=work/api")["items"]} == {"work/api"}
 
 
+def test_sessions_say_how_many_there_are_and_go_on_in_both_directions(daemon: RunningDaemon) -> None:
+    say(daemon, "one more")
+    say(daemon, "and another")
+    told = daemon.get("/reef/sessions?limit=1")
+    assert told["total"] == daemon.get("/reef/status")["counts"]["sessions"] >= 2
+    newest = told["items"][0]
+    older = daemon.get(f"/reef/sessions?limit=1&before={newest['seq']}")["items"][0]
+    assert daemon.get(f"/reef/sessions?after={older['seq']}")["items"] == [newest]
+    assert daemon.get("/reef/sessions?scenario=work/api")["total"] is None
+
+
 def test_a_bad_scenario_name_is_refused_in_the_dialects_shape(daemon: RunningDaemon) -> None:
     status, _, raw = daemon.post(CHAT, {"model": "m", "messages": []}, x_reef_scenario="../etc")
     assert status == 400

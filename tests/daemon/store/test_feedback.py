@@ -159,6 +159,15 @@ def test_undo_about_one_record_or_scenario(store: Store, receipts: list[str]) ->
         store.undo("nobody", None).result(20)
 
 
+def test_undo_of_one_report_leaves_the_later_ones(store: Store, receipts: list[str]) -> None:
+    send(store, "rep_1", score=0.0, references=(receipts[0],))
+    send(store, "rep_2", score=1.0, references=(receipts[0],))
+    assert store.undo(None, None, "rep_1").result(20).id == "rep_1"
+    assert [row.undone_ns is None for row in store.reports_on([receipts[0]])[receipts[0]]] == [False, True]
+    with pytest.raises(NotFound, match="rep_1"):
+        store.undo(None, None, "rep_1").result(20)
+
+
 def test_a_report_is_never_rewritten(store: Store, path: Path, receipts: list[str]) -> None:
     """Not even by a program that opens the file itself."""
     send(store, score=1.0)

@@ -424,6 +424,20 @@ def test_the_list_shows_what_moved_last_page_by_page(store: Store) -> None:
     assert titles == ["talk 1", "talk 4", "talk 3", "talk 2", "talk 0"]
 
 
+def test_the_list_goes_on_from_any_row_in_both_directions(store: Store) -> None:
+    for number in range(5):
+        Conversation(store).turn(f"talk {number}")
+    rows, _ = store.sessions()
+    assert [row.seq for row in rows] == [5, 4, 3, 2, 1]
+    newer, cursor = store.sessions(limit=2, after=str(rows[3].seq))
+    assert ([row.title for row in newer], cursor) == (["talk 2", "talk 3"], "4")
+    assert [row.title for row in store.sessions(after=cursor)[0]] == ["talk 4"]
+    assert store.sessions(after="0", limit=1)[0][0].title == "talk 0"
+    assert [row.title for row in store.sessions(before=str(newer[0].seq))[0]] == ["talk 1", "talk 0"]
+    with pytest.raises(UsageError, match="exclude each other"):
+        store.sessions(before="1", after="1")
+
+
 def test_the_list_of_an_unknown_scenario_is_empty(store: Store) -> None:
     record(store, transcript([user("hi")]))
     assert store.sessions(scenario="nobody") == ([], None)

@@ -1,11 +1,12 @@
-"""The README's table of commands comes from the code."""
+"""The README's tables of commands and of keys come from the code."""
 
 from pathlib import Path
 
 import pytest
 
 from reef_cli.commands import COMMANDS, Group
-from reef_cli.commands.__main__ import END, START, table, updated
+from reef_cli.commands.__main__ import table, updated
+from reef_cli.tui import keys
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -17,8 +18,10 @@ def test_every_verb_has_a_row_with_its_arguments() -> None:
 
 
 def test_only_what_stands_between_the_markers_changes() -> None:
-    text = updated(f"before\n{START}\nold\n{END}\nafter\n")
-    assert text == f"before\n{START}\n{table()}\n{END}\nafter\n"
+    marks = ("<!-- commands -->", "<!-- /commands -->\nbetween\n<!-- keys -->", "<!-- /keys -->")
+    text = updated("before\n{}\nold\n{}\nold\n{}\nafter\n".format(*marks))
+    start, middle, end = marks
+    assert text == f"before\n{start}\n{table()}\n{middle}\n{keys.markdown()}\n{end}\nafter\n"
     assert updated(text) == text
 
 

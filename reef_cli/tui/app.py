@@ -1,0 +1,100 @@
+"""The dashboard's application: one screen a noun, the feed that keeps them true, at most ten updates a second.
+
+It owns no facts. Nothing animates: an idle dashboard writes nothing to the terminal.
+"""
+
+from typing import ClassVar, Final, Literal
+
+from textual import events
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+
+from daemon.core.paths import Home
+from reef_cli.tui.desk import Clock, Desk
+from reef_cli.tui.feed import Feed
+from reef_cli.tui.keys import Place
+from reef_cli.tui.messages import Connected, Heard, Lost
+from reef_cli.tui.screens.jobs import Jobs
+from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.releases import Releases
+from reef_cli.tui.screens.traces import Traces
+
+Theme = Literal["dark", "light", "ansi"]
+_THEMES: Final[dict[Theme, str]] = {"dark": "textual-dark", "light": "textual-light", "ansi": "ansi-dark"}
+_UPDATE_SECONDS: Final = 0.1
+
+
+class Dashboard(App[None], inherit_bindings=False):
+    CSS_PATH = "reef.tcss"
+    TITLE = "Reef"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
+
+    def __init__(self, home: Home, *, now: Clock, theme: Theme = "ansi") -> None:
+        super().__init__(ansi_color=theme == "ansi")
+        self.theme = _THEMES[theme]
+        self.animation_level = "none"
+        self.desk = Desk(home, now)
+        self.feed = Feed(self.desk.client, self.post_message)
+        self._timer: Timer | None = None
+        self._interrupted = False
+        self.add_mode(Place.TRACES, lambda: Traces(self.desk))
+        self.add_mode(Place.RELEASES, lambda: Releases(self.desk))
+        self.add_mode(Place.JOBS, lambda: Jobs(self.desk))
+
+    def on_mount(self) -> None:
+        self.switch_mode(Place.TRACES)
+        self.feed.start()
+
+    def on_unmount(self) -> None:
+        self.feed.stop()
+
+    # -- the feed -----------------------------------------------------------------------------------
+
+    def on_connected(self, message: Connected) -> None:
+        self.desk.lost, self.desk.running = None, True
+        for panel in self._panels():
+            panel.daemon_changed()
+            panel.reload.ask()
+
+    def on_lost(self, message: Lost) -> None:
+        self.desk.lost, self.desk.running = message.reason, message.running
+        for panel in self._panels():
+            panel.daemon_changed()
+
+    def on_heard(self, message: Heard) -> None:
+        if self._timer is None:
+            self._timer = self.set_timer(_UPDATE_SECONDS, self._update)
+
+    def _update(self) -> None:
+        self._timer = None
+        events = self.feed.take()
+        engines = [event.data for event in events if event.name == "engine"]
+        if engines and engines[-1]:
+            self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
+        rest = [event for event in events if event.name != "engine"]
+        for panel in self._panels():
+            if engines:
+                panel.daemon_changed()
+            if rest:
+                panel.heard(rest)
+
+    def _panels(self) -> list[Panel]:
+        """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""
+        return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
+
+    # -- leaving ------------------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and event.key != "ctrl+c":
+            self._interrupted = False
+        await super().on_event(event)
+
+    def action_interrupt(self) -> None:
+        if self._interrupted:
+            self.exit()
+            return
+        self._interrupted = True
+        for panel in self._panels():
+            panel.say("ctrl+c again leaves")

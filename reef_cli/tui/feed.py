@@ -1,0 +1,78 @@
+"""The daemon's events, read by a thread of its own and handed over in bunches; it reconnects by itself.
+
+The thread must never touch a widget, and never end before it is told to: a dashboard that stands still looks like a
+daemon that does nothing.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from textual.message import Message
+
+from daemon.core.errors import ReefError
+from reef_cli.client import Client
+from reef_cli.tui.messages import Connected, Event, Heard, Lost
+
+_PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+#: More events than this between two updates are not worth telling one by one: the oldest go.
+_KEPT: Final = 5000
+
+
+class Feed:
+    """``tell`` may be called from any thread (`textual.message_pump.MessagePump.post_message`)."""
+
+    def __init__(self, client: Client, tell: Callable[[Message], object]) -> None:
+        self._client = client
+        self._tell = tell
+        self._events: deque[Event] = deque(maxlen=_KEPT)
+        self._lock = threading.Lock()
+        self._told = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reef-feed", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The thread ends with the next event, or with the program."""
+        self._stopped.set()
+
+    def take(self) -> list[Event]:
+        """What came since the last time."""
+        with self._lock:
+            events, self._told = list(self._events), False
+            self._events.clear()
+        return events
+
+    def _run(self) -> None:
+        tries = 0
+        while not self._stopped.is_set():
+            connected = False
+            try:
+                for name, data in self._client.events("/reef/events"):
+                    if self._stopped.is_set():
+                        return
+                    if not connected:  # the first one comes at once: the engines' state
+                        connected, tries = True, 0
+                        self._tell(Connected())
+                    self._add(Event(name, data))
+                reason, running = "the daemon stopped", False
+            except ReefError as error:
+                reason = error.message
+                running = not isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError)
+            except (OSError, ValueError) as error:  # cut off inside a line
+                reason, running = f"the daemon broke off: {error}", True
+            if self._stopped.is_set():
+                return
+            self._tell(Lost(reason, running=running))
+            self._stopped.wait(_PAUSES[min(tries, len(_PAUSES) - 1)])
+            tries += 1
+
+    def _add(self, event: Event) -> None:
+        with self._lock:
+            self._events.append(event)
+            told, self._told = self._told, True
+        if not told:
+            self._tell(Heard())

@@ -1,0 +1,71 @@
+"""The dashboard for those who listen rather than look (``ACCESSIBLE=1``): labelled lines, one question at a time.
+
+No boxes, no cursor movement, nothing redrawn. Every command of `reef` works here, so that nothing is missing.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from daemon.core.errors import ReefError
+from reef_cli import conversation, diagnostics, output
+from reef_cli.client import Client, segment
+
+_SHOWN = 10
+_HELP = (
+    "Say a trace's number to read it, list for the newest, quit, or any command of reef, such as good or releases list."
+)
+
+
+def run(client: Client, run_command: Callable[[list[str]], object]) -> None:
+    """Until ``quit`` or the end of input."""
+    output.line("Reef, in lines.")
+    output.line(_HELP)
+    sessions = _listed(client)
+    for words in _questions():
+        try:
+            if words == ["list"]:
+                sessions = _listed(client)
+            elif words in (["help"], ["?"]):
+                output.line(_HELP)
+            elif len(words) == 1 and words[0].isascii() and words[0].isdigit():
+                _read(client, sessions, int(words[0]))
+            else:
+                run_command(words)
+        except ReefError as error:
+            diagnostics.failure(error, as_json=False)
+
+
+def _questions() -> Iterator[list[str]]:
+    while True:
+        try:
+            line = input("reef, what next? ")
+            words = shlex.split(line)
+        except EOFError:
+            return
+        except ValueError as error:
+            diagnostics.say(f"error: {error}")
+            continue
+        if words[:1] in (["quit"], ["q"], ["exit"]):
+            return
+        if words:
+            yield words
+
+
+def _listed(client: Client) -> list[Mapping[str, Any]]:
+    sessions: list[Mapping[str, Any]] = client.get("/reef/sessions", limit=_SHOWN)["items"]
+    output.line(f"Newest traces: {len(sessions)}.")
+    for n, session in enumerate(sessions, 1):
+        score = session["score"]
+        rated = "not rated" if score is None else conversation.verdict({"score": score, "feedback": None})
+        title = output.one_line(session["title"] or "untitled")
+        output.line(f"Trace {n}: {title}. Rating: {rated}. Turns: {session['turns']}. Name: {session['id']}.")
+    return sessions
+
+
+def _read(client: Client, sessions: list[Mapping[str, Any]], number: int) -> None:
+    if not 1 <= number <= len(sessions):
+        diagnostics.say(f"there is no trace {number}; list says which there are")
+        return
+    for line in conversation.lines(client.get(f"/reef/traces/{segment(sessions[number - 1]['id'])}")):
+        output.line(line)

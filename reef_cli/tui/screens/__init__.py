@@ -1,0 +1,1 @@
+"""The dashboard's screens: a list for each noun, and what opens from its rows."""

@@ -1,0 +1,230 @@
+"""What every screen is: a bar, a list, a line for what was said, the keys. Keys come from the table.
+
+A key's ``id`` names the method ``do_<id>`` that acts; `blocked` says why it cannot act now. Requests run off the loop
+and come back as changes of the list; nothing here waits for the daemon.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, ParamSpec, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.screen import Screen
+
+from daemon.core.errors import NotFound, ReefError, Unreachable
+from reef_cli.tui import keys
+from reef_cli.tui.desk import Desk
+from reef_cli.tui.keys import LISTS, Place
+from reef_cli.tui.messages import Event
+from reef_cli.tui.screens.dialogs import Help
+from reef_cli.tui.widgets.lines import Banner, Keys, Line, Titles
+from reef_cli.tui.widgets.rows import Column, RowList
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+#: What works without the daemon.
+_ALONE = {"down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", *LISTS}
+
+
+def bindings(place: Place) -> list[Binding]:
+    """Textual's form of the table's keys for one place; rebound by their id."""
+    return [
+        Binding(",".join(key.keys), f"press('{key.id}')", key.label, id=key.id, show=False) for key in keys.at(place)
+    ]
+
+
+async def off_loop(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """A blocking request in a thread."""
+    return await asyncio.to_thread(function, *args, **kwargs)
+
+
+class Repeating:
+    """Work that is asked for again and again: never twice at once, and once more after the last time asked."""
+
+    def __init__(self, panel: "Panel", work: Callable[[], Awaitable[None]]) -> None:
+        self._panel = panel
+        self._work = work
+        self._asked = False
+        self._busy = False
+
+    def ask(self) -> None:
+        self._asked = True
+        if not self._busy:
+            self._busy = True
+            self._panel.run_worker(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._asked:
+                self._asked = False
+                await self._work()
+        except ReefError as error:
+            self._panel.failed(error)
+        finally:
+            self._busy = False
+
+
+class Panel(Screen[None]):
+    place: ClassVar[Place]
+    columns: ClassVar[Sequence[Column]] = (Column(""),)
+    titled: ClassVar[bool] = True
+    follow: ClassVar[bool] = False
+    empty: ClassVar[str] = ""
+    AUTO_FOCUS = "RowList"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+        self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
+        self.bar = Line(left_first=True, id="bar")
+        self.banner = Banner()
+        self.said = Line()
+        self.foot = Keys(keys.at(self.place), self.blocked)
+        self.reload = Repeating(self, self.load)
+
+    def compose(self) -> ComposeResult:
+        yield self.bar
+        yield self.banner
+        if self.titled:
+            yield Titles(self.columns)
+        yield self.list
+        yield self.said
+        yield self.foot
+
+    def on_screen_resume(self) -> None:
+        self.daemon_changed()
+        if self.desk.lost is None:
+            self.reload.ask()
+
+    # -- for the screens ----------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Fetch what is shown. Raises ReefError."""
+        raise NotImplementedError
+
+    def heard(self, events: Sequence[Event]) -> None:
+        """Events came, at most ten times a second."""
+
+    def blocked(self, id: str) -> str | None:
+        """Why that key cannot act now; None: it can."""
+        if id == "start":
+            return None if self.desk.lost and not self.desk.running else "the daemon is running"
+        if self.desk.lost is not None and id not in _ALONE:
+            return f"{self.desk.lost or 'connecting'}{'' if self.desk.running else ': s starts it'}"
+        return None
+
+    def failed(self, error: ReefError) -> None:
+        """A request failed. That nothing answers is the banner's to say."""
+        if isinstance(error, Unreachable):
+            return
+        if isinstance(error, NotFound) and error.message.startswith("no GET /reef/"):
+            self.list.empty = f"this daemon does not know {self.place} yet: reef restart"
+            self.list.refresh()
+            return
+        self.say(f"{error.message}{f' ({error.hint})' if error.hint else ''}")
+
+    def say(self, text: str) -> None:
+        self.said.show(left=text)
+
+    def daemon_changed(self) -> None:
+        """The daemon came, went, or its engine's state changed."""
+        tabs = [f"[{n} {name}]" if self.place.startswith(name[:-1]) else f" {n} {name} "
+                for n, name in enumerate(LISTS, 1)]  # fmt: skip
+        self.bar.show(left=f"Reef  {' '.join(tabs)}", right=self.desk.engine)
+        way = "trying again; reef logs" if self.desk.running else "s starts it, or: reef start"
+        self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else "")
+        self.foot.refresh()
+
+    def act(self, work: Callable[[], str]) -> None:
+        """Run an action off the loop and say what it says."""
+
+        async def run() -> None:
+            try:
+                self.say(await off_loop(work))
+            except ReefError as error:
+                self.failed(error)
+                if isinstance(error, Unreachable):
+                    self.say(f"{error.message} ({error.hint})")
+            self.reload.ask()
+
+        self.run_worker(run())
+
+    # -- keys that mean the same everywhere -----------------------------------------------------------
+
+    def action_press(self, id: str) -> None:
+        why = self.blocked(id)
+        self.say(why or "")
+        if why is None:
+            act: Callable[[], Any] = getattr(self, f"do_{id}")
+            act()
+
+    def on_row_list_moved(self, message: RowList.Moved) -> None:
+        self.foot.refresh()
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        opens = next((key.id for key in keys.at(self.place) if "enter" in key.keys), None)
+        if opens is not None:
+            self.action_press(opens)
+
+    def do_down(self) -> None:
+        self.list.move(1)
+
+    def do_up(self) -> None:
+        self.list.move(-1)
+
+    def do_page_down(self) -> None:
+        self.list.move(self.list.half())
+
+    def do_page_up(self) -> None:
+        self.list.move(-self.list.half())
+
+    def do_top(self) -> None:
+        self.list.to(0)
+
+    def do_bottom(self) -> None:
+        self.list.to_end()
+
+    def do_follow(self) -> None:
+        if self.list.follow:
+            self.list.follow = False
+            self.say("not following")
+        else:
+            self.list.to_end()
+            self.say("following")
+
+    def do_traces(self) -> None:
+        self.app.switch_mode(Place.TRACES)
+
+    def do_releases(self) -> None:
+        self.app.switch_mode(Place.RELEASES)
+
+    def do_jobs(self) -> None:
+        self.app.switch_mode(Place.JOBS)
+
+    def do_back(self) -> None:
+        self.app.pop_screen()
+
+    def do_quit(self) -> None:
+        if self.place in LISTS:
+            self.app.exit()
+        else:
+            self.do_back()
+
+    def do_help(self) -> None:
+        self.app.push_screen(Help(self.place, self.blocked))
+
+    def do_start(self) -> None:
+        self.say("starting the daemon …")
+        self.run_worker(self._starting())
+
+    async def _starting(self) -> None:
+        from reef_cli.lifecycle import ensure_daemon
+
+        try:
+            await off_loop(ensure_daemon, self.desk.home)
+        except ReefError as error:
+            self.say(f"{error.message} ({error.hint or 'reef doctor'})")
+        else:
+            self.say("the daemon runs")

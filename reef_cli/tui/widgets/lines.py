@@ -1,0 +1,97 @@
+"""One-line widgets around the list: where one is, what the columns are, what was said, which keys there are."""
+
+from collections.abc import Callable, Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from reef_cli.tui.keys import Key
+from reef_cli.tui.text import fit, inert
+from reef_cli.tui.widgets.rows import Column, aligned
+
+_BOLD, _DIM, _REVERSE = Style(bold=True), Style(dim=True), Style(reverse=True, bold=True)
+
+
+class Line(Widget):
+    """A line of text, its left part and what stands at its right end; both made inert here.
+
+    Where both do not fit, the left one is cut, or with ``left_first`` the right one goes.
+    """
+
+    DEFAULT_CSS = "Line { height: 1; }"
+
+    def __init__(self, *, style: Style = _BOLD, left_first: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._style = style
+        self._left_first = left_first
+        self.left = ""
+        self.right = ""
+
+    def show(self, left: str | None = None, right: str | None = None) -> None:
+        """Change one side or both; None leaves it."""
+        self.left = self.left if left is None else inert(left)
+        self.right = self.right if right is None else inert(right)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        space = width - cell_len(self.right) - 1 if self.right else width
+        if self._left_first and cell_len(self.left) > space:
+            return Strip([Segment(fit(self.left, width), self._style)], width).apply_style(self.rich_style)
+        text = fit(self.left, max(space, 0)) + (f" {self.right}" if self.right else "")
+        return Strip([Segment(fit(text, width), self._style)], width).apply_style(self.rich_style)
+
+
+class Titles(Line):
+    """The names of a list's columns."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        super().__init__(style=_DIM)
+        self._columns = columns
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        text = "  " + aligned(self._columns, [column.title for column in self._columns], width - 3)
+        return Strip([Segment(fit(text, width), _DIM)], width).apply_style(self.rich_style)
+
+
+class Banner(Line):
+    """What is wrong; not there when nothing is."""
+
+    DEFAULT_CSS = "Banner { height: 1; display: none; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(style=_REVERSE, id=id)
+
+    def show(self, left: str | None = None, right: str | None = None) -> None:
+        super().show(left, right)
+        self.display = bool(self.left)
+
+
+class Keys(Widget):
+    """The footer: the most useful keys that fit; those that cannot act now stand in brackets, and say why when
+    pressed."""
+
+    DEFAULT_CSS = "Keys { height: 1; }"
+
+    def __init__(self, keys: Sequence[Key], blocked: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._keys = sorted((key for key in keys if key.rank), key=lambda key: key.rank)
+        self._blocked = blocked
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        *ranked, last_two, last = [self._word(key) for key in self._keys]
+        always = f"{last_two}  {last}"
+        line = ""
+        for word in ranked:
+            if cell_len(line) + cell_len(word) + cell_len(always) + 4 <= width:
+                line += f"{word}  "
+        return Strip([Segment(fit(line + always, width), _DIM)], width).apply_style(self.rich_style)
+
+    def _word(self, key: Key) -> str:
+        word = f"{key.shown.split()[0]} {key.label}"
+        return f"({word})" if self._blocked(key.id) else word

@@ -1,0 +1,117 @@
+"""Rows as a list widget sees them, and the window of loaded ones over a list that stays in the daemon.
+
+A row is known by its id, never by its index. `Window` keeps a bounded run of neighbouring rows, the oldest first, whose
+place in the whole (``base`` of ``total``) is exact at both ends and an estimate after a jump to the middle: pages are
+asked for by cursor, so that any of them costs the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+PAGE: Final = 100
+#: Pages kept; the widget shows one screen, the rest is what was just left.
+MOST: Final = 6 * PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``cells`` are inert texts, a column each; ``style`` is that of all of them; ``seq``: its place in the daemon's
+    list, where that has cursors."""
+
+    id: str
+    cells: tuple[str, ...]
+    style: str = ""
+    seq: int = 0
+    data: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A page to ask for: rows ``before`` or ``after`` the place ``seq``; ``first`` is where a jump should land."""
+
+    kind: Literal["before", "after", "jump"]
+    seq: int
+    first: int = 0
+
+
+class Window:
+    def __init__(self, rows: Sequence[Row] = ()) -> None:
+        self.rows: list[Row] = []
+        self.base = 0
+        self.total = 0
+        self._index: dict[str, int] = {}
+        if rows:
+            self.all(rows)
+
+    @property
+    def end(self) -> int:
+        return self.base + len(self.rows)
+
+    def row(self, index: int) -> Row | None:
+        place = index - self.base
+        return self.rows[place] if 0 <= place < len(self.rows) else None
+
+    def index(self, id: str | None) -> int | None:
+        place = None if id is None else self._index.get(id)
+        return None if place is None else self.base + place
+
+    def all(self, rows: Sequence[Row]) -> None:
+        """Show exactly these."""
+        self._set(list(rows), 0, len(rows))
+
+    def tail(self, fresh: Sequence[Row], total: int) -> None:
+        """The newest page, the oldest first. What is loaded stays where the page joins it."""
+        ids = {row.id for row in fresh}
+        joined = bool(self.rows and fresh) and self.end >= self.total and fresh[0].seq <= self.rows[-1].seq
+        kept = [row for row in self.rows if row.id not in ids and row.seq < fresh[0].seq] if joined else []
+        rows = [*kept, *fresh][-MOST:]
+        self._set(rows, max(total - len(rows), 0), max(total, len(rows)))
+
+    def before(self, older: Sequence[Row], *, whole: bool) -> None:
+        """A page of older rows, the oldest first; ``whole`` when nothing is older than that."""
+        rows = [row for row in older if row.id not in self._index] + self.rows
+        base = 0 if whole else max(self.base - len(rows) + len(self.rows), 1)
+        total = base + len(rows) + self.total - self.end
+        self._set(rows[:MOST], base, total)
+
+    def after(self, newer: Sequence[Row], *, whole: bool) -> None:
+        """A page of newer rows, the oldest first; ``whole`` when nothing is newer than that."""
+        ids = {row.id for row in newer}
+        kept = [row for row in self.rows if row.id not in ids]
+        base = self.base + len(self.rows) - len(kept)
+        rows = [*kept, *newer]
+        end = base + len(rows)
+        cut = max(len(rows) - MOST, 0)
+        self._set(rows[cut:], base + cut, end if whole else max(self.total, end + 1))
+
+    def jump(self, rows: Sequence[Row], first: int, *, whole: bool) -> None:
+        """A page from anywhere; ``first`` is the index it is taken to begin at."""
+        base = max(self.total - len(rows), 0) if whole else first
+        self._set(list(rows), base, max(self.total, base + len(rows)))
+
+    def update(self, rows: Sequence[Row]) -> None:
+        """New content of rows that are loaded and have not moved."""
+        for row in rows:
+            place = self._index.get(row.id)
+            if place is not None and self.rows[place].seq == row.seq:
+                self.rows[place] = row
+
+    def want(self, first: int, last: int) -> Want | None:
+        """What to ask for so that rows ``first`` to ``last`` (and a screen around them) are there; None: nothing."""
+        if not self.rows or (self.base == 0 and self.end >= self.total):
+            return None
+        margin = last - first + 1
+        if last < self.base - PAGE or first > self.end + PAGE:
+            newest = max(self.rows[-1].seq * self.total // max(self.end, 1), 1)
+            first = max(min(first, self.total - 1), 0)
+            return Want("jump", newest * first // self.total, first)
+        if self.base > 0 and first - margin < self.base:
+            return Want("before", self.rows[0].seq)
+        if self.end < self.total and last + margin >= self.end:
+            return Want("after", self.rows[-1].seq)
+        return None
+
+    def _set(self, rows: list[Row], base: int, total: int) -> None:
+        self.rows, self.base, self.total = rows, base, total
+        self._index = {row.id: place for place, row in enumerate(rows)}

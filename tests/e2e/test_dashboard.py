@@ -1,0 +1,87 @@
+"""The dashboard as a person has it: the real program in tmux, on the real daemon, with a trace that was recorded."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
+from tests.fakes.provider import Turn, running_provider
+
+
+class Tmux:
+    """One window, 80 by 24, in a tmux server of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = str(folder / "tmux")
+
+    def run(self, *words: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != "TMUX"}
+        done = subprocess.run(
+            ["tmux", "-S", self._socket, "-f", "/dev/null", *words],
+            env=environment, capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def screen(self) -> str:
+        return self.run("capture-pane", "-p", "-t", "reef")
+
+    def shows(self, text: str) -> str:
+        until(lambda: text in self.screen(), f"{text!r} on the terminal", 40)
+        return self.screen()
+
+    def press(self, *keys: str) -> None:
+        self.run("send-keys", "-t", "reef", *keys)
+
+
+@pytest.fixture
+def daemon(reef_home: Home) -> Iterator[RunningDaemon]:
+    with running_provider() as provider:
+        provider.turns = (Turn("the answer 漢字 to rate"),)
+        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
+        with running_daemon(reef_home, config) as running:
+            yield running
+
+
+@pytest.fixture
+def tmux(reef_home: Home) -> Iterator[Tmux]:
+    window = Tmux(reef_home.root)
+    yield window
+    window.run("kill-server")
+
+
+def test_a_trace_is_rated_from_the_terminal(daemon: RunningDaemon, tmux: Tmux) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "what is to be rated?"}]}
+    status, headers, _ = daemon.post("/v1/chat/completions", body)
+    receipt = headers["x-reef-agent-record-id"]
+    assert status == 200
+    command = shlex.join(
+        ["env", f"REEF_HOME={daemon.home.root}", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "reef_cli.main"]
+    )
+    tmux.run("new-session", "-d", "-s", "reef", "-x", "80", "-y", "24", f"{command}; echo left with $?; sleep 60")
+    screen = tmux.shows("what is to be rated?")
+    assert next(line for line in screen.splitlines() if "what is to be rated?" in line).startswith("> ")
+    tmux.press("Enter")
+    tmux.shows("the answer 漢字 to rate")
+    tmux.press("+")
+    tmux.shows("* + good")
+    tmux.press("c")
+    tmux.shows("Note on the answer")
+    tmux.press("-l", "use uv, q and z")
+    tmux.press("Enter")
+    tmux.shows("note")
+    until(lambda: len(daemon.get(f"/reef/records/{receipt}")["reports"]) == 2, "the note in the store")
+    reports = daemon.get(f"/reef/records/{receipt}")["reports"]
+    assert [(one["score"], one["feedback"]) for one in reports] == [(1.0, None), (None, "use uv, q and z")]
+    tmux.press("z")
+    tmux.shows("(undone)")
+    tmux.press("Escape")
+    tmux.shows("+ good what is to be rated?")
+    tmux.press("q")
+    tmux.shows("left with 0")

@@ -1,0 +1,275 @@
+"""Stands in for the daemon's control socket where a test needs rows by the thousand, releases and jobs on demand, or a
+daemon that goes away: the same paths, shapes, cursors and events, on a Unix socket.
+
+    with FakeDaemon(home.socket).running() as daemon:
+        daemon.sessions = [session(n) for n in range(100)]      # the oldest first
+        daemon.emit("job", job(...))
+        daemon.requests                                          # (method, path with query, rows answered)
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+ENGINES = [{"name": "embedded", "state": "ready"}]
+
+
+class FakeDaemon:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sessions: list[dict[str, Any]] = []
+        self.traces: dict[str, dict[str, Any]] = {}
+        self.releases: list[dict[str, Any]] | None = []
+        self.jobs: list[dict[str, Any]] | None = []
+        self.requests: list[tuple[str, str, int]] = []
+        self.posts: list[tuple[str, dict[str, Any]]] = []
+        self._clients: set[asyncio.Queue[bytes | None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    # -- life ---------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        ready = threading.Event()
+
+        async def serve() -> None:
+            self._loop = asyncio.get_running_loop()
+            config = uvicorn.Config(self._app(), uds=str(self.path), log_level="critical", lifespan="off")
+            self._server = uvicorn.Server(config)
+            self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+            task = asyncio.create_task(self._server.serve())
+            while not self._server.started and not task.done():
+                await asyncio.sleep(0.005)
+            ready.set()
+            await task
+
+        self._thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        self._thread.start()
+        assert ready.wait(20)
+
+    def stop(self) -> None:
+        """As a daemon that ends: streams break off, nobody listens any more."""
+        assert self._loop is not None
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.should_exit = True
+        self._loop.call_soon_threadsafe(self._hang_up)
+        self._thread.join(20)
+        self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def running(self) -> Iterator["FakeDaemon"]:
+        self.start()
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    # -- what tests do ------------------------------------------------------------------------------
+
+    def emit(self, name: str, data: object) -> None:
+        """One event to every client that listens."""
+        assert self._loop is not None
+        line = f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+        self._loop.call_soon_threadsafe(self._send, line)
+
+    def record(self, session: dict[str, Any]) -> None:
+        """A record of ``session`` came: it moves to the end of the list, or appears there."""
+        newest = self.sessions[-1]["seq"] if self.sessions else 0
+        self.sessions = [one for one in self.sessions if one["id"] != session["id"]]
+        self.sessions.append({**session, "seq": newest + 1})
+        self.emit("record", {"session": session["id"], "receipt": f"rec_{newest + 1}"})
+
+    # -- routes -------------------------------------------------------------------------------------
+
+    def _app(self) -> Starlette:
+        routes = [
+            Route("/reef/events", self._events),
+            Route("/reef/sessions", self._listed(lambda request: self.sessions)),
+            Route("/reef/traces/{id}", self._one(lambda request: self.traces.get(request.path_params["id"]))),
+            Route("/reef/scenarios", self._scenarios),
+            Route("/reef/releases", self._release_list),
+            Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
+            Route("/reef/releases/{id}", self._one(self._release)),
+            Route("/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request)["diff"]})),
+            Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
+            Route("/reef/jobs", self._job_list),
+            Route("/reef/jobs/{id}", self._one(self._job)),
+            Route("/reef/jobs/{id}/cancel", self._cancel, methods=["POST"]),
+        ]
+        return Starlette(routes=routes)
+
+    def _hang_up(self) -> None:
+        self._send(None)
+
+    def _send(self, line: bytes | None) -> None:
+        for client in self._clients:
+            client.put_nowait(line)
+
+    async def _events(self, request: Request) -> Response:
+        async def stream() -> AsyncIterator[bytes]:
+            client: asyncio.Queue[bytes | None] = asyncio.Queue()
+            self._clients.add(client)
+            try:
+                yield f"event: engine\ndata: {json.dumps(ENGINES)}\n\n".encode()
+                while (line := await client.get()) is not None:
+                    yield line
+            finally:
+                self._clients.discard(client)
+
+        self._note(request, 0)
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    def _listed(self, rows: Callable[[Request], list[dict[str, Any]]]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            found, query = rows(request), request.query_params
+            limit = int(query.get("limit", 50))
+            if "after" in query:
+                later = [row for row in found if row["seq"] > int(query["after"])]
+                page, more = later[:limit], len(later) > limit
+            else:
+                earlier = [row for row in found if "before" not in query or row["seq"] < int(query["before"])]
+                page, more = earlier[::-1][:limit], len(earlier) > limit
+            cursor = str(page[-1]["seq"]) if more else None
+            self._note(request, len(page))
+            return JSONResponse({"items": page, "next": cursor, "total": len(found)})
+
+        return answer
+
+    def _one(self, find: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            found = find(request)
+            self._note(request, 1)
+            return JSONResponse(found) if found is not None else _missing(request)
+
+        return answer
+
+    async def _scenarios(self, request: Request) -> Response:
+        if self.releases is None:
+            return _missing(request)
+        names = sorted({str(release["scenario"]) for release in self.releases} | {"default"})
+        return JSONResponse({"items": [{"name": name} for name in names], "next": None})
+
+    async def _release_list(self, request: Request) -> Response:
+        if self.releases is None:
+            return _missing(request)
+        found = [one for one in self.releases if one["scenario"] == request.query_params.get("scenario", "default")]
+        self._note(request, len(found))
+        return JSONResponse({"items": found[::-1], "next": None})
+
+    async def _job_list(self, request: Request) -> Response:
+        if self.jobs is None:
+            return _missing(request)
+        self._note(request, len(self.jobs))
+        return JSONResponse({"items": self.jobs[::-1], "next": None})
+
+    def _release(self, request: Request) -> dict[str, Any]:
+        return next(one for one in self.releases or [] if one["id"] == request.path_params["id"])
+
+    def _job(self, request: Request) -> dict[str, Any]:
+        return next(one for one in self.jobs or [] if one["id"] == request.path_params["id"])
+
+    async def _decide(self, request: Request) -> Response:
+        release, verb = self._release(request), request.path_params["verb"]
+        body = await self._posted(request)
+        if verb == "approve" and release["state"] == "rejected" and not body.get("force"):
+            error = {"kind": "gate_refused", "message": "the gate refused it", "hint": "--force"}
+            return JSONResponse({"error": error}, 409)
+        release["state"] = "released" if verb == "approve" else "rejected"
+        self.emit("release", release)
+        return JSONResponse(release)
+
+    async def _roll_back(self, request: Request) -> Response:
+        body = await self._posted(request)
+        assert self.releases is not None
+        for release in self.releases:
+            release["head"] = False
+        made = {**self.releases[0], "id": "r9-99999999", "kind": "rollback", "state": "released", "head": True}
+        self.releases.append({**made, "restores": body["to"], "created_ns": 10**19, "reason": "rolled back"})
+        self.emit("release", self.releases[-1])
+        return JSONResponse(self.releases[-1])
+
+    async def _cancel(self, request: Request) -> Response:
+        job = self._job(request)
+        await self._posted(request)
+        job["state"] = "cancelled"
+        self.emit("job", job)
+        return JSONResponse(job)
+
+    async def _posted(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = await request.json()
+        self.posts.append((request.url.path, body))
+        return body
+
+    def _note(self, request: Request, rows: int) -> None:
+        query = f"?{request.url.query}" if request.url.query else ""
+        self.requests.append((request.method, request.url.path + query, rows))
+
+
+def _missing(request: Request) -> Response:
+    message = f"no {request.method} {request.url.path} here"
+    return JSONResponse({"error": {"kind": "not_found", "message": message, "hint": "GET /reef/status"}}, 404)
+
+
+# -- rows -------------------------------------------------------------------------------------------
+
+#: 2026-01-31 12:00:00 UTC: what the dashboard of a test calls now.
+NOW = 1_769_860_800_000_000_000
+_MINUTE = 60 * 10**9
+
+
+def session(n: int, **changes: Any) -> dict[str, Any]:
+    """A session whose place in the list is ``n`` (from 1)."""
+    return {
+        "id": f"ses_{n:026d}", "scenario": "default", "agent": "pi", "title": f"what was asked in session {n}",
+        "created_ns": NOW - _MINUTE, "updated_ns": NOW - _MINUTE, "turns": 1, "records": 1, "prompt_tokens": 100,
+        "completion_tokens": 20, "parent": None, "cwd": None, "score": None, "reports": 0, "seq": n, **changes,
+    }  # fmt: skip
+
+
+def record(receipt: str, session: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "seq": 1, "receipt": receipt, "session": session, "scenario": "default", "kind": "main", "dialect": "chat",
+        "end": "ok", "status": 200, "stream": True, "started_ns": NOW - _MINUTE, "duration_us": 1_234_567,
+        "first_byte_us": 1000, "engine": "embedded", "model_asked": "default", "model": "smollm2",
+        "release_id": "r3-0badcafe", "weights": "a1b2c3d4e5f6+0badf00d0000", "agent": "pi", "prompt_tokens": 100,
+        "cached_tokens": 60, "completion_tokens": 20, "stop_reason": "stop", "error": None, "preview": "",
+        "messages": 2, "redacted": 0, "parent": None, **changes,
+    }  # fmt: skip
+
+
+def said(role: str, *parts: Mapping[str, Any] | str) -> dict[str, Any]:
+    """A message; a string is a text part."""
+    made = [{"type": "text", "text": part} if isinstance(part, str) else dict(part) for part in parts]
+    return {"role": role, "parts": made}
+
+
+def release(number: int, /, **changes: Any) -> dict[str, Any]:
+    gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05}
+    return {
+        "id": f"r{number}-{number:08x}", "scenario": "default", "number": number, "kind": "learned", "parent": "base",
+        "created_ns": NOW - (10 - number) * _MINUTE, "reason": f"answers in one sentence ({number})", "recipe": "sft",
+        "job": f"job_{number}", "gate": gate, "state": "released", "head": False, "restores": None,
+        "card": f"Release r{number}\nverdict  accept\n9 wins · 1 loss · 30 ties",
+        "diff": "--- a/playbook.md\n+++ b/playbook.md\n@@ -1 +1,2 @@\n a rule\n+another rule", **changes,
+    }  # fmt: skip
+
+
+def job(number: int, /, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": f"job_{number}", "scenario": "default", "recipe": "sft", "state": "queued", "created_ns": NOW - _MINUTE,
+        "config": {}, "started_ns": None, "ended_ns": None, "attempts": 1, "progress": None, "message": "",
+        "outcome": None, "release_id": None, "error": None, "records": 0, "instructions": [],
+        "log": ["select: 36 records", "train: step 1"], "directory": "/home/me/.reef/jobs/x", **changes,
+    }  # fmt: skip

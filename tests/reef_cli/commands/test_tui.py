@@ -1,0 +1,95 @@
+"""`reef` and `reef tui`: when the dashboard opens and when it says why not; the lines for those who listen."""
+
+import io
+import os
+import pty
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from daemon.core.errors import ExitCode
+from daemon.core.paths import Home
+from reef_cli.tui import plain
+from tests.reef_cli.commands.conftest import Served
+from tests.reef_cli.conftest import Reef, Result
+
+COVERS = ("reef_cli/tui/plain.py",)
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """stdin and stdout, as they are while the test runs, count as a terminal's."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+
+
+def test_without_a_terminal_it_says_what_else_there_is(reef: Reef) -> None:
+    result = reef("tui", "--json")
+    assert (result.code, result.out) == (ExitCode.USAGE, "")
+    assert result.error()["hint"] == "reef status --json, reef traces list --json"
+    assert "needs a terminal" in reef("tui").err
+
+
+@pytest.mark.parametrize("words", [(), ("tui",)])
+def test_a_dumb_terminal_is_refused_with_a_hint(
+    reef: Reef, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    on_a_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "dumb")
+    result = reef(*words)
+    assert result.code == ExitCode.USAGE
+    assert "TERM=dumb cannot" in result.err
+    assert "ACCESSIBLE=1 reef" in result.err
+
+
+def test_lines_for_those_who_listen(
+    served: Served, run_reef: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_terminal(monkeypatch)
+    receipt = served.ask("listen to me", answer="an answer to hear \x1b[2J")
+    monkeypatch.setenv("ACCESSIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    said = iter(["1", f"good {receipt}", "list", "7000", "traces nonsense", "'", "quit"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(said))
+    result = run_reef(served.home)
+    assert result.code == ExitCode.OK
+    assert "Trace 1: listen to me. Rating: not rated. Turns: 1. Name: ses_" in result.out
+    assert "  an answer to hear \\x1b[2J" in result.out
+    assert f"good  {receipt}" in result.out
+    assert "Trace 1: listen to me. Rating: good. Turns: 1." in result.out
+    assert "there is no trace 7000" in result.err
+    assert "error: No such command 'nonsense'" in result.err
+    assert not set("┌│└─▸…\x1b") & set(result.out)
+
+
+def test_the_end_of_input_ends_the_lines(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    from reef_cli.client import Client
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.StringIO("help\n"))
+        plain.run(Client(served.home.socket), lambda words: None)
+    assert capsys.readouterr().out.count("Say a trace's number") == 2
+
+
+def test_the_dashboard_opens_on_a_terminal_and_leaves_it_as_it_was(reef_home: Home) -> None:
+    """A real pseudo-terminal: alternate screen in, `q`, alternate screen out."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.environ |= {"REEF_HOME": str(reef_home.root), "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+        os.execv(sys.executable, [sys.executable, "-m", "reef_cli.main", "tui", "--no-mouse"])
+    seen = b""
+    pressed = False
+    try:
+        while True:
+            seen += os.read(master, 65536)
+            if not pressed and b"the daemon is not running" in seen:
+                pressed = bool(os.write(master, b"q"))
+    except OSError:  # the other side is closed
+        pass
+    _, status = os.waitpid(pid, 0)
+    os.close(master)
+    assert os.waitstatus_to_exitcode(status) == 0, seen
+    assert b"\x1b[?1049h" in seen
+    assert b"\x1b[?1049l" in seen
+    assert b"\x1b[?1000h" not in seen  # the mouse stays the terminal's

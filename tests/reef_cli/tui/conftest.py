@@ -1,0 +1,27 @@
+"""A dashboard's daemon: the fake one; times are told in UTC."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.dashboard import FakeDaemon
+
+
+pytest.register_assert_rewrite("tests.reef_cli.tui.seen")  # a golden that differs is shown as a diff
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def fake(reef_home: Home) -> Iterator[FakeDaemon]:
+    with FakeDaemon(reef_home.socket).running() as daemon:
+        yield daemon

@@ -1,0 +1,97 @@
+"""Jobs: the list and its progress, the log, stopping one."""
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.dashboard import NOW, FakeDaemon, job
+from tests.reef_cli.tui.seen import Seen, dashboard
+
+
+@pytest.fixture
+def jobs(fake: FakeDaemon) -> FakeDaemon:
+    half = {"step": "train", "done": 20, "total": 40, "note": ""}
+    fake.jobs = [
+        job(1, state="done", outcome="released", release_id="r3-00000003", ended_ns=NOW - 10**9, message="9 wins"),
+        job(2, state="failed", error="the train environment is missing \x1b[2J", recipe="playbook", ended_ns=NOW),
+        job(3, state="cancelled", scenario="work/api"),
+        job(4, state="running", started_ns=NOW - 60 * 10**9, progress=half, message="step 20, loss 1.2"),
+        job(5),
+    ]
+    return fake
+
+
+async def opened(seen: Seen) -> None:
+    await seen.press("3")
+    await seen.shows("[3 jobs]", ". queued")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_golden(reef_home: Home, jobs: FakeDaemon, size: tuple[int, int]) -> None:
+    async with dashboard(reef_home, size) as seen:
+        await seen.shows("nothing yet", "embedded: ready")
+        await opened(seen)
+        seen.golden(f"jobs-{size[0]}x{size[1]}")
+
+
+async def test_progress_moves_without_a_request(reef_home: Home, jobs: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await seen.press("j")
+        await seen.shows("train [#####.....] 50 %")
+        jobs.requests.clear()
+        progress = {"step": "gate", "done": 9, "total": 10, "note": ""}
+        jobs.emit("job", job(4, state="running", progress=progress, message="pair 9"))
+        await seen.shows("gate [#########.] 90 %", "pair 9")
+        assert "> running" in seen.marked  # the selection stayed
+        assert jobs.requests == []
+
+
+async def test_a_new_job_appears(reef_home: Home, jobs: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        assert jobs.jobs is not None
+        jobs.jobs.append(job(6, recipe="my-recipe"))
+        jobs.emit("job", jobs.jobs[-1])
+        await seen.shows("my-recipe")
+
+
+async def test_enter_shows_the_log_live(reef_home: Home, jobs: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await seen.press("j", "enter")
+        await seen.shows("select: 36 records", "train: step 1", "job_4 · sft · scenario default · running")
+        assert jobs.jobs is not None
+        jobs.jobs[3]["log"].append("train: step 2 \x1b[31m")
+        jobs.emit("job", jobs.jobs[3])
+        await seen.until(lambda: "train: step 2 \\x1b[31m" in seen.marked)  # followed
+        await seen.press("q")
+        await seen.shows("[3 jobs]", "> > running")
+
+
+async def test_stopping_asks_first(reef_home: Home, jobs: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await seen.press("j", "x")
+        await seen.shows("Stop job_4 (sft, scenario default)?")
+        await seen.press("x", "enter")
+        assert jobs.posts == []
+        await seen.press("y")
+        await seen.shows("job_4 is cancelled")
+        await seen.until(lambda: "x stopped" in seen.marked)
+        await seen.press("x")
+        await seen.shows("job_4 is over: cancelled")
+        assert [path for path, _ in jobs.posts] == ["/reef/jobs/job_4/cancel"]
+
+
+async def test_an_older_daemon(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.jobs = None
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await seen.press("3")
+        await seen.shows("this daemon does not know jobs yet: reef restart")
+        await seen.press("x")
+        await seen.shows("no job is selected")

@@ -1,0 +1,154 @@
+"""Releases: the list, the card, the diff, and the three decisions, each of which asks first."""
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.dashboard import FakeDaemon, release
+from tests.reef_cli.tui.seen import Seen, dashboard
+
+
+@pytest.fixture
+def releases(fake: FakeDaemon) -> FakeDaemon:
+    inconclusive = {"verdict": "inconclusive", "reason": "add tasks"}
+    fake.releases = [
+        release(1, scenario="work/api"),
+        release(2, kind="rollback", gate=None, reason="it was better before\x1b[2J"),
+        release(3, head=True),
+        release(4, number=0, state="rejected", gate=inconclusive, reason="learned from [b]one[/b] note"),
+        release(5, number=0, state="pending", reason="learned from 36 answers"),
+    ]
+    return fake
+
+
+async def opened(seen: Seen) -> None:
+    await seen.press("2")
+    await seen.shows("[2 releases]", "? pending")
+
+
+async def select(seen: Seen, name: str) -> None:
+    await seen.press("g")
+    await seen.select(name)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_golden(reef_home: Home, releases: FakeDaemon, size: tuple[int, int]) -> None:
+    async with dashboard(reef_home, size) as seen:
+        await seen.shows("nothing yet", "embedded: ready")
+        await opened(seen)
+        seen.golden(f"releases-{size[0]}x{size[1]}")
+
+
+async def test_enter_shows_the_card_and_d_the_diff(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r3-")
+        await seen.press("enter")
+        await seen.shows("9 wins · 1 loss · 30 ties")
+        await seen.press("d")
+        await seen.shows("+another rule", "@@ -1 +1,2 @@")
+        await seen.press("d")
+        await seen.shows("this is the diff")
+        await seen.press("escape", "escape")
+        await seen.until(lambda: "r3-" in seen.marked)
+
+
+async def test_approving_a_pending_one(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r5-")
+        await seen.press("a")
+        await seen.shows("Release r5-00000005 to scenario default?", "y: yes   Esc: no")
+        await seen.press("enter", "a")  # neither Enter nor the key that asked is a yes
+        await seen.shows("y: yes   Esc: no")
+        assert releases.posts == []
+        await seen.press("y")
+        await seen.shows("approve: r5-00000005 is released")
+        await seen.until(lambda: "in chain" in seen.marked)
+        assert releases.posts == [("/reef/releases/r5-00000005/approve", {"scenario": "default"})]
+
+
+async def test_approving_against_the_gate_says_so(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r4-")
+        await seen.press("a")
+        await seen.shows("did not accept it (inconclusive)")
+        await seen.press("escape")
+        await seen.shows("nothing was changed")
+        assert releases.posts == []
+        await seen.press("a", "y")
+        await seen.shows("approve: r4-00000004 is released")
+        assert releases.posts == [("/reef/releases/r4-00000004/approve", {"scenario": "default", "force": True})]
+
+
+async def test_turning_down_and_rolling_back(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r5-")
+        await seen.press("x")
+        await seen.shows("Turn r5-00000005 down?")
+        await seen.press("x", "n")
+        await seen.press("x", "y")
+        await seen.shows("reject: r5-00000005 is rejected")
+        await select(seen, "r2-")
+        await seen.press("b")
+        await seen.shows("Roll scenario default back to r2-00000002? It becomes a new release.")
+        await seen.press("b", "enter", "y")
+        await seen.shows("rollback: r9-99999999 is released (rollback)", "* serves")
+        assert releases.posts[-1] == ("/reef/releases/rollback", {"scenario": "default", "to": "r2-00000002"})
+
+
+async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r5-")
+        await seen.press("enter")
+        await seen.shows("Release r5")
+        await seen.press("a", "y")
+        await seen.shows("approve: r5-00000005 is released")
+        await seen.until(lambda: "(a approve)" in seen.screen)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "why"),
+    [
+        ("r3-", "a", "r3-00000003 is released already"),
+        ("r3-", "x", "r3-00000003 is released: only a pending one can be turned down"),
+        ("r3-", "b", "r3-00000003 serves now: select the one to go back to"),
+        ("r5-", "b", "r5-00000005 was never released: approve it instead"),
+    ],
+)
+async def test_keys_that_cannot_act_say_why(
+    reef_home: Home, releases: FakeDaemon, name: str, key: str, why: str
+) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, name)
+        await seen.press(key)
+        await seen.shows(why)
+
+
+async def test_a_release_appears_when_it_is_made(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        assert releases.releases is not None
+        releases.releases.append(release(6, reason="a new one"))
+        releases.emit("release", releases.releases[-1])
+        await seen.shows("a new one")
+
+
+async def test_an_older_daemon(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.releases = None
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await seen.press("2")
+        await seen.shows("this daemon does not know releases yet: reef restart")
+        await seen.press("enter")
+        await seen.shows("no release is selected")

@@ -1,0 +1,98 @@
+"""The application: the daemon comes and goes, themes, leaving."""
+
+import pytest
+
+from daemon.core.paths import Home
+from daemon.core.paths import home as named_home
+from reef_cli import lifecycle
+from reef_cli.tui.app import Theme
+from tests.fakes.dashboard import FakeDaemon, session
+from tests.reef_cli.tui.seen import dashboard
+
+COVERS = ("reef_cli/tui/feed.py", "reef_cli/tui/messages.py", "reef_cli/tui/widgets/lines.py")
+
+
+async def test_a_daemon_that_dies_and_comes_back(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.sessions = [session(n) for n in range(1, 4)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 3" in seen.marked)
+        fake.stop()
+        await seen.shows("! the daemon", "reef start")
+        assert "session 3" in seen.marked  # what was read stays
+        await seen.press("plus")
+        await seen.shows("s starts it")
+        assert "(+ good)" in seen.screen
+        fake.sessions.append(session(4))
+        fake.start()
+        await seen.until(lambda: "session 4" in seen.marked)
+        assert "! the daemon" not in seen.screen
+        assert "  + good" in seen.screen
+
+
+async def test_s_starts_the_daemon(reef_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    reef_home.config.write_text("server: {port: 0}\n")
+    monkeypatch.setenv("REEF_HOME", str(reef_home.root))
+    assert named_home() == reef_home
+    async with dashboard(reef_home) as seen:
+        await seen.shows("! the daemon is not running; s starts it, or: reef start")
+        seen.golden("no-daemon-80x24")
+        try:
+            await seen.press("s")
+            await seen.shows("the daemon runs", "nothing yet")
+            await seen.until(lambda: "!" not in seen.screen.splitlines()[1])
+            await seen.press("s")
+            await seen.shows("the daemon is running")
+        finally:
+            lifecycle.stop_daemon(reef_home)
+
+
+async def test_other_modes_load_when_they_are_shown(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.sessions = [session(n) for n in range(1, 4)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 3" in seen.marked)
+        await seen.press("3")
+        await seen.shows("[3 jobs]", "no job yet")
+        fake.requests.clear()
+        fake.record(session(9))
+        fake.emit("job", {"id": "job_9", "state": "done"} | _JOB)
+        await seen.until(lambda: any("/reef/jobs" in path for _, path, _ in fake.requests))
+        assert not any("/reef/sessions" in path for _, path, _ in fake.requests)
+        await seen.press("1")
+        await seen.until(lambda: "session 9" in seen.marked)
+
+
+_JOB = {"recipe": "sft", "scenario": "default", "error": None, "message": "", "ended_ns": 1, "started_ns": 1,
+        "created_ns": 1, "progress": None, "outcome": None, "release_id": None}  # fmt: skip
+
+
+async def test_ctrl_c_twice_leaves(reef_home: Home, fake: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await seen.press("ctrl+c")
+        await seen.shows("ctrl+c again leaves")
+        await seen.press("j")
+        await seen.press("ctrl+c")
+        assert seen.app.is_running  # it was not twice in a row
+        await seen.press("ctrl+c")
+        assert not seen.app.is_running
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
+async def test_themes_show_the_same_text(reef_home: Home, fake: FakeDaemon, theme: Theme) -> None:
+    fake.sessions = [session(1, score=1.0)]
+    async with dashboard(reef_home, theme=theme) as seen:
+        await seen.until(lambda: "> 11:59:00 pi" in seen.marked)
+        assert "+ good" in seen.marked
+
+
+async def test_without_colour(reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR: no colour reaches the terminal; the selection is a mark and reverse video."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    fake.sessions = [session(1, score=1.0), session(2, score=0.0)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "- bad" in seen.marked)
+        drawn, background = seen.app.screen._compositor.render_strips(), seen.app.screen.background_colors[1]
+        strips = [strip.apply_filter(one, background) for strip in drawn for one in seen.app._filters[1:]]
+        styles = [segment.style for strip in strips for segment in strip if segment.style]
+        assert {style.color.name for style in styles if style.color} <= {"default"}
+        assert any(style.reverse for style in styles)

@@ -1,0 +1,95 @@
+"""THE table of keys, and that the program does what it says."""
+
+import re
+
+import pytest
+
+from daemon.core.paths import Home
+from reef_cli.commands import COMMANDS, Group
+from reef_cli.tui.keys import EVERYWHERE, KEYS, LISTS, Key, Place, at
+from reef_cli.tui.screens.jobs import Jobs, Log
+from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.releases import Card, Releases
+from reef_cli.tui.screens.trace import Trace
+from reef_cli.tui.screens.traces import Traces
+from tests.fakes.dashboard import FakeDaemon
+from tests.reef_cli.tui.seen import dashboard
+
+COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
+SCREENS: dict[Place, type[Panel]] = {
+    Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
+    Place.JOB: Log,
+}  # fmt: skip
+#: Modifiers that terminals turn into other keys, or that editors' terminals keep for themselves.
+EATEN = {"ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+p", "ctrl+q", "ctrl+s"}
+
+
+def test_ids_are_unique_and_no_key_is_eaten() -> None:
+    assert len({key.id for key in KEYS}) == len(KEYS)
+    assert not EATEN & {name for key in KEYS for name in key.keys}
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_no_key_means_two_things_in_one_place(place: Place) -> None:
+    names = [name for key in at(place) for name in key.keys]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_every_key_has_its_method_and_binding(place: Place) -> None:
+    screen = SCREENS[place]
+    bound = {binding.id for binding in screen.BINDINGS if not isinstance(binding, tuple)}
+    assert [key.id for key in at(place) if not hasattr(screen, f"do_{key.id}")] == []
+    assert bound == {key.id for key in at(place)}
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.id not in ("back", "quit")], ids=lambda key: key.id)
+def test_every_action_has_a_command(key: Key) -> None:
+    """Moving about has none; a command that is there has the verb that is named."""
+    if key.id in ("down", "up", "top", "bottom", "page_down", "page_up"):
+        assert not key.twin
+        return
+    _, noun, *rest = key.twin.split()
+    entry = COMMANDS.get(noun)
+    if isinstance(entry, Group):
+        assert rest[0] in entry.verbs
+    elif noun not in ("releases", "jobs"):
+        assert entry is not None or noun == "--help"
+
+
+@pytest.mark.parametrize("place", list(LISTS))
+async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
+    async with dashboard(reef_home, (80, 36)) as seen:
+        await seen.shows("nothing yet")
+        await seen.press({Place.TRACES: "1", Place.RELEASES: "2", Place.JOBS: "3"}[place])
+        await seen.shows(f"{place}]")
+        await seen.press("question_mark")
+        await seen.shows(f"Keys in {place}, and the command that does the same")
+        for key in at(place):
+            assert re.search(rf"{re.escape(key.shown)} +{re.escape(key.text)}", seen.screen), key.id
+            assert key.twin in seen.screen
+        assert "not now: the daemon is running" in seen.screen
+        if place is Place.TRACES:
+            seen.golden("help-80x36")
+        await seen.press("question_mark")
+        await seen.shows(f"{place}]")
+
+
+async def test_f1_is_help_too_and_scrolls_on_a_small_screen(reef_home: Home, fake: FakeDaemon) -> None:
+    async with dashboard(reef_home, (60, 14)) as seen:
+        await seen.shows("nothing yet")
+        await seen.press("f1", *["j"] * 30)
+        await seen.shows("leave (anywhere: ctrl+c twice)")
+        await seen.press("q")  # the help, not the dashboard
+        await seen.shows("[1 traces]")
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+async def test_the_footer_keeps_help_and_quit(reef_home: Home, fake: FakeDaemon, width: int) -> None:
+    async with dashboard(reef_home, (width, 10)) as seen:
+        await seen.until(lambda: "quit" in seen.screen)
+        assert "? help  q quit" in seen.screen.splitlines()[-1]
+
+
+def test_everywhere_means_every_place() -> None:
+    assert set(EVERYWHERE) == set(Place)
