@@ -51,7 +51,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """One exchange as stored. ``content`` identifies prompt and answer; ``head`` is the request without messages."""
+    """One exchange as stored. ``content`` identifies prompt and answer; ``head`` and ``tail`` stand around the messages."""
 
     seq: int
     receipt: str
@@ -61,6 +61,7 @@ class Raw:
     weights: str | None
     content: bytes
     head: bytes
+    tail: bytes
     messages: tuple[StoredMessage, ...]
     answer: StoredMessage
     feedback: tuple[Feedback, ...]
@@ -73,8 +74,8 @@ def content_of(chain: bytes, answer_key: bytes) -> bytes:
     return blake2b(chain + answer_key, digest_size=16).digest()
 
 
-def page(reader: Reader, wanted: Wanted, keep: Callable[[str], bool]) -> list[Raw]:
-    """The next page, by seq; ``keep`` decides by the session's id. Empty: there is no more."""
+def page(reader: Reader, wanted: Wanted, keep: Callable[[str], bool]) -> tuple[list[Raw], int | None]:
+    """A page by seq, with where the next one begins (None: there is none). ``keep`` decides by the session's id."""
     db, job = reader.db, _job(reader, wanted.job)
     scenario = reader.names.find(db, wanted.scenario)
     values: dict[str, Any] = {"scenario": scenario, "after": wanted.after, "recipe": wanted.recipe, "job": job}
@@ -90,7 +91,8 @@ def page(reader: Reader, wanted: Wanted, keep: Callable[[str], bool]) -> list[Ra
     rows = _rows(db, picked)
     used = _used(db, wanted.recipe, job, [content_of(row[7], row[8]) for row in rows])
     said = feedback_on(reader, [row[0] for row in rows])
-    return list(_raws(reader, [row for row in rows if content_of(row[7], row[8]) not in used], said))
+    found = list(_raws(reader, [row for row in rows if content_of(row[7], row[8]) not in used], said))
+    return found, picked[-1] if len(picked) == wanted.limit else None
 
 
 def notes(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[Feedback]:
@@ -219,15 +221,14 @@ def _raws(reader: Reader, rows: Sequence[tuple[Any, ...]], said: dict[int, list[
     ids = {row[0]: message_ids(reader.db, row[0]) for row in rows}
     wanted = sorted({id for row in rows for id in (*ids[row[0]], row[9])})
     kept = dict(zip(wanted, content.messages(reader, wanted), strict=True))
-    frames: dict[int, bytes] = {}
+    frames: dict[int, content.Frame] = {}
     for seq, receipt, session, dialect, release, weights, frame, chain, key, answer in rows:
         if frame not in frames:
-            around = content.frame(reader, frame)
-            frames[frame] = around.head + around.tail
+            frames[frame] = content.frame(reader, frame)
         completion, logprobs = answer_span(reader, seq)
         yield Raw(
             seq, receipt, session, Dialect(dialect), reader.names.text(reader.db, release),
-            reader.names.optional_text(reader.db, weights), content_of(chain, key), frames[frame],
+            reader.names.optional_text(reader.db, weights), content_of(chain, key), frames[frame].head, frames[frame].tail,
             tuple(kept[id] for id in ids[seq]), kept[answer], tuple(said.get(seq, ())), completion, logprobs,
         )  # fmt: skip
 

@@ -112,6 +112,7 @@ def claim(db: sqlite3.Connection, names: Names, id: str, wanted: Claim) -> JobRo
     job, scenario, recipe, state = row
     if JobState(state).over:
         raise Conflict(f"job {id} is {state}", hint=f"reef jobs show {id}")
+    rows: list[tuple[str, str, int, bytes | None]]
     rows = [("record", recipe, *_record(db, scenario, receipt)) for receipt in wanted.records]
     rows += [("report", recipe, _item(db, "report", scenario, uid), None) for uid in wanted.reports]
     rows += [("instruction", "", _item(db, "instruction", scenario, uid), None) for uid in wanted.instructions]
@@ -220,6 +221,17 @@ def instructions(reader: Reader, scenario: str, recipe: str, job: str | None) ->
         "i.scenario = ? AND (i.recipe IS NULL OR i.recipe = ?) AND (c.job IS NULL OR c.job = ?)",
         (reader.names.find(reader.db, scenario), recipe, mine),
     )  # fmt: skip
+
+
+def unheeded(reader: Reader) -> list[tuple[str, str]]:
+    """(scenario, recipe) of instructions for which no job was made since: the daemon died in between."""
+    rows = reader.db.execute(
+        """SELECT DISTINCT i.scenario, i.recipe FROM instruction i WHERE i.recipe IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM claim c WHERE c.recipe = '' AND c.kind = 'instruction' AND c.item = i.id)
+        AND NOT EXISTS (SELECT 1 FROM job j
+            WHERE j.scenario = i.scenario AND j.recipe = i.recipe AND j.created_ns >= i.created_ns)"""
+    )
+    return [(reader.names.text(reader.db, scenario), recipe) for scenario, recipe in rows]
 
 
 def _instructions(db: sqlite3.Connection, names: Names, where: str, values: Sequence[object]) -> list[Instruction]:

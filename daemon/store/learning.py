@@ -72,8 +72,8 @@ class Learning:
         with self._pool.reader() as reader:
             return jobs.claimed(reader, id)
 
-    def page(self, wanted: Wanted, keep: Callable[[str], bool]) -> list[Raw]:
-        """Exchanges that may train, by seq; ``keep`` decides by the session's id. Empty: there is no more."""
+    def page(self, wanted: Wanted, keep: Callable[[str], bool]) -> tuple[list[Raw], int | None]:
+        """Exchanges that may train, by seq, with the next page's ``after``; ``keep`` decides by the session's id."""
         with self._pool.reader() as reader:
             return experience.page(reader, wanted, keep)
 
@@ -90,6 +90,11 @@ class Learning:
         with self._pool.reader() as reader:
             seq, report = jobs.seen(reader, wanted.scenario, wanted.recipe)
             return experience.units(reader, experience.since(wanted, seq), report, keep)
+
+    def unheeded(self) -> list[tuple[str, str]]:
+        """(scenario, recipe) of instructions that no job was started for."""
+        with self._pool.reader() as reader:
+            return jobs.unheeded(reader)
 
     def scenarios(self) -> list[str]:
         with self._pool.reader() as reader:

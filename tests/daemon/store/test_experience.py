@@ -37,7 +37,7 @@ def report(store: Store, *receipts: str, **changes: Any) -> str:
 
 
 def page(store: Store, wanted: Wanted = WANTED, keep: Callable[[str], bool] = everything) -> list[Raw]:
-    return store.learning.page(wanted, keep)
+    return store.learning.page(wanted, keep)[0]
 
 
 def receipts(raws: list[Raw]) -> list[str]:

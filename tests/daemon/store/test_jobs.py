@@ -107,6 +107,13 @@ def test_instructions_for_a_recipe_are_not_another_s(store: Store) -> None:
     assert [i.id for i in store.learning.instructions("default", "sft")] == ["ins_a", "ins_b"]
 
 
+def test_instructions_that_no_job_was_made_for(store: Store) -> None:
+    instruct(store, "ins_a", recipe="sft"), instruct(store, "ins_b", recipe="playbook", text="b")
+    assert sorted(store.learning.unheeded()) == [("default", "playbook"), ("default", "sft")]
+    made(store)
+    assert store.learning.unheeded() == [("default", "playbook")]
+
+
 def test_an_instruction_sent_twice_is_one(store: Store) -> None:
     assert instruct(store)
     assert not instruct(store)
@@ -189,7 +196,7 @@ def test_a_store_from_before_learning_goes_on_with_its_data(path: Path, monkeypa
     store = Store.open(path, durability="normal")
     try:
         assert store.verify() == []
-        found = store.learning.page(Wanted("default", "sft"), lambda _: True)
+        found, _ = store.learning.page(Wanted("default", "sft"), lambda _: True)
         assert [raw.receipt for raw in found] == receipts
         assert found[0].feedback[0].text == "hm"
         made(store)
