@@ -19,8 +19,8 @@ from daemon.core.errors import ConfigError, RecipeError, ReefError
 from recipes.base import Recipe
 
 RECIPES: Final = {
-    "playbook": "recipes.playbook.recipe:Playbook",
-    "sft": "recipes.sft.recipe:SFT",
+    "playbook": "recipes.playbook.recipe:PlaybookRecipe",
+    "sft": "recipes.sft.recipe:SFTRecipe",
 }
 #: Keys of ``reef:`` that mean the same for every recipe; one that declares them itself sees them, too.
 _SHARED: Final = {"batch_size": int, "max_staleness": int}

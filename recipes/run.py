@@ -28,6 +28,8 @@ from daemon.core.releases import Candidate, GateResult, Pair
 from daemon.core.version import __version__
 from recipes.base import Proposal, Recipe, Which
 from recipes.directory import JobDirectory, Result, Spec
+from recipes.gate.judge import judge
+from recipes.gate.variant import Variant
 from recipes.link import JobContext, JobStream, Link
 from recipes.registry import configured, find, load
 
@@ -162,7 +164,6 @@ def _candidate(
 
 
 def _judged(spec: Spec, candidate: Candidate, context: JobContext, channel: "Channel") -> GateResult:
-    gate = importlib.import_module("recipes.gate")  # not at import: a job that proposes nothing needs none
     after = {**spec.harness, **candidate.harness}
     files = {path: text for path, text in after.items() if text is not None}
 
@@ -170,18 +171,17 @@ def _judged(spec: Spec, candidate: Candidate, context: JobContext, channel: "Cha
         context.job.add_pair(pair)
         channel.tell("pair", **asdict(pair))
 
-    judged: GateResult = gate.judge(
+    return judge(
         context,
         tasks=context.tasks(TaskSet.GATE),
         regression=context.tasks(TaskSet.REGRESSION),
-        incumbent=gate.Variant(dict(spec.harness), Which.HEAD),
-        candidate=gate.Variant(files, Which.CANDIDATE if candidate.lora else Which.HEAD),
+        incumbent=Variant(dict(spec.harness), Which.HEAD),
+        candidate=Variant(files, Which.CANDIDATE if candidate.lora else Which.HEAD),
         alpha=spec.alpha,
         lost_allowed=spec.lost_allowed,
         done=context.job.pairs(),
         on_pair=on_pair,
     )
-    return judged
 
 
 # -- the process --------------------------------------------------------------------------------------

@@ -64,9 +64,7 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
 
-    async def run(
-        self, command: Sequence[str], environment: dict[str, str], folder: Path, *, until: float
-    ) -> Ended:
+    async def run(self, command: Sequence[str], environment: dict[str, str], folder: Path, *, until: float) -> Ended:
         """Start, listen until it ends, and see to it that nothing of it is left. ``until`` is a monotonic time."""
         if self._stopping:
             return Ended(-signal.SIGTERM)
@@ -80,6 +78,8 @@ class Child:
             start_new_session=True,
             limit=_LINE_MOST,
         )
+        if self._stopping:  # meanwhile
+            self._signal(signal.SIGKILL)
         said = asyncio.create_task(self._listen(process))
         logged = asyncio.create_task(self._keep_log(process))
         late = False
@@ -151,7 +151,7 @@ class Child:
 
 def _append(log: Path, chunk: bytes) -> None:
     """Add to a log, of which the last part is kept."""
-    with log.open("ab+", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+    with log.open("ab+") as file:
         file.write(chunk)
         if file.tell() > _LOG_MOST:
             file.seek(-_LOG_MOST // 2, os.SEEK_END)

@@ -135,20 +135,23 @@ def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Expe
         answer = read(raw.answer.raw).text
         if not answer.strip():
             continue
-        yield raw, Experience(
-            receipt=raw.receipt,
-            session=raw.session,
-            scenario=scenario,
-            split=split_of(raw.session),
-            seq=raw.seq,
-            release_id=raw.release_id,
-            staleness=max(0, head - number_of(raw.release_id)),
-            weights=raw.weights,
-            prompt=(*systems[around], *(read(message.raw) for message in raw.messages)),
-            answer=answer,
-            feedback=raw.feedback,
-            completion_ids=raw.completion_ids,
-            logprobs=raw.logprobs,
+        yield (
+            raw,
+            Experience(
+                receipt=raw.receipt,
+                session=raw.session,
+                scenario=scenario,
+                split=split_of(raw.session),
+                seq=raw.seq,
+                release_id=raw.release_id,
+                staleness=max(0, head - number_of(raw.release_id)),
+                weights=raw.weights,
+                prompt=(*systems[around], *(read(message.raw) for message in raw.messages)),
+                answer=answer,
+                feedback=raw.feedback,
+                completion_ids=raw.completion_ids,
+                logprobs=raw.logprobs,
+            ),
         )
 
 

@@ -51,7 +51,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """One exchange as stored. ``content`` identifies prompt and answer; ``head`` and ``tail`` stand around the messages."""
+    """One exchange as stored. ``content`` identifies prompt and answer; the messages stand between head and tail."""
 
     seq: int
     receipt: str
@@ -228,8 +228,8 @@ def _raws(reader: Reader, rows: Sequence[tuple[Any, ...]], said: dict[int, list[
         completion, logprobs = answer_span(reader, seq)
         yield Raw(
             seq, receipt, session, Dialect(dialect), reader.names.text(reader.db, release),
-            reader.names.optional_text(reader.db, weights), content_of(chain, key), frames[frame].head, frames[frame].tail,
-            tuple(kept[id] for id in ids[seq]), kept[answer], tuple(said.get(seq, ())), completion, logprobs,
+            reader.names.optional_text(reader.db, weights), content_of(chain, key),
+            frames[frame].head, frames[frame].tail, tuple(kept[id] for id in ids[seq]), kept[answer], tuple(said.get(seq, ())), completion, logprobs,
         )  # fmt: skip
 
 
