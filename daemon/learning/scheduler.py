@@ -35,7 +35,7 @@ class Scheduler:
         self._name = str(reef["recipe"]) if reef.get("recipe") else None
         self._settings = {key: value for key, value in reef.items() if key != "recipe"}
         self._recipe: dict[str, Any] | None = None
-        self.problem: str | None = None
+        self.problem = f"recipe {self._name!r} is being looked at" if self._name else None
 
     def settings(self, recipe: str) -> dict[str, Any]:
         """What the configuration sets for a recipe: its own section's keys, if it is the configured one."""
@@ -73,6 +73,7 @@ class Scheduler:
             return
         try:
             self._recipe = await self._catalogue.describe(self._name, self._settings)
+            self.problem = None
         except ReefError as error:
             self.problem = f"{error.message}{f' ({error.hint})' if error.hint else ''}; recording goes on"
             _log.warning("%s", self.problem)

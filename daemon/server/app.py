@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.releases import BASE_RELEASE
-from daemon.server import actions, control, inference
+from daemon.server import actions, control, inference, jobs
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -46,6 +46,16 @@ _routes = [
     Route("/reef/models/use", actions.use_model, methods=["POST"]),
     Route("/reef/models/{name}", actions.remove_model, methods=["DELETE"]),
     Route("/reef/shutdown", actions.shutdown, methods=["POST"]),
+    Route("/reef/train", jobs.train, methods=["POST"]),
+    Route("/reef/recipes", jobs.recipes),
+    Route("/reef/jobs", jobs.listed, methods=["GET"]),
+    Route("/reef/jobs", jobs.start, methods=["POST"]),
+    Route("/reef/jobs/{id}", jobs.shown),
+    Route("/reef/jobs/{id}/cancel", jobs.cancel, methods=["POST"]),
+    Route("/reef/jobs/{id}/stream", jobs.stream),
+    Route("/reef/jobs/{id}/claim", jobs.claim, methods=["POST"]),
+    Route("/reef/jobs/{id}/answer", jobs.answered, methods=["POST"]),
+    Route("/reef/jobs/{id}/model", jobs.model),
 ]
 
 

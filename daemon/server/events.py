@@ -11,6 +11,7 @@ from typing import Final
 from daemon.core.records import Appended, ReportRow
 
 _REPORTS_KEPT: Final = 100
+_NEWS_KEPT: Final = 200
 
 
 class Changes:
@@ -18,6 +19,7 @@ class Changes:
         self._loop = loop
         self._waiting: list[asyncio.Future[None]] = []
         self._reports: deque[tuple[int, ReportRow]] = deque(maxlen=_REPORTS_KEPT)
+        self._news: deque[tuple[int, str, object]] = deque(maxlen=_NEWS_KEPT)
         self.version = 0
 
     def committed(self, _appended: list[Appended]) -> None:
@@ -40,6 +42,15 @@ class Changes:
     def reports(self, version: int) -> list[ReportRow]:
         """Feedback newer than ``version``, as far as a watcher that keeps up needs it."""
         return [row for raised, row in self._reports if raised > version]
+
+    def tell(self, event: str, data: object) -> None:
+        """From the event loop: something that is durable by now, to be sent under the event's name."""
+        self.raise_one()
+        self._news.append((self.version, event, data))
+
+    def news(self, version: int) -> list[tuple[str, object]]:
+        """What was told since ``version``, as (event, data)."""
+        return [(event, data) for raised, event, data in self._news if raised > version]
 
     async def after(self, version: int, seconds: float) -> int:
         """Wait, at most ``seconds``, until there is something newer than ``version``; returns the newest version."""

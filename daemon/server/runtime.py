@@ -17,6 +17,7 @@ from daemon.engines.models import Models
 from daemon.engines.remote import Remote
 from daemon.server.auth import Tokens
 from daemon.server.events import Changes
+from daemon.server.learning import LearningSide, Seams, learning
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.store.db import Store
@@ -36,6 +37,7 @@ class Runtime:
     embedded: LlamaCpp
     router: Router
     changes: Changes
+    learning: LearningSide
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started_ns: int = field(default_factory=time.time_ns)
@@ -58,27 +60,41 @@ async def running(
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
-    runtime = Runtime(
-        home=home,
-        config=config,
-        config_path=config_path,
-        tokens=tokens,
-        port=port,
-        store=store,
-        redactor=redactor,
-        recorder=Recorder(store),
-        models=models,
-        embedded=embedded,
-        router=router,
-        changes=changes,
-    )
     try:
-        yield runtime
+        async with learning(
+            home, config, store=store, changes=changes, config_path=config_path, seams=_seams(models)
+        ) as side:
+            runtime = Runtime(
+                home=home,
+                config=config,
+                config_path=config_path,
+                tokens=tokens,
+                port=port,
+                store=store,
+                redactor=redactor,
+                recorder=Recorder(store),
+                models=models,
+                embedded=embedded,
+                router=router,
+                changes=changes,
+                learning=side,
+            )
+            try:
+                yield runtime
+            finally:
+                runtime.stopping.set()
     finally:
-        runtime.stopping.set()
         for engine in router.engines():
             await engine.close()
         await asyncio.to_thread(store.close)
+
+
+def _seams(models: Models) -> Seams:
+    def model() -> str | None:
+        active = models.active()
+        return None if active is None else active.sha256
+
+    return Seams(model=model)
 
 
 def _redaction_key(home: Home) -> bytes:

@@ -229,7 +229,8 @@ def _raws(reader: Reader, rows: Sequence[tuple[Any, ...]], said: dict[int, list[
         yield Raw(
             seq, receipt, session, Dialect(dialect), reader.names.text(reader.db, release),
             reader.names.optional_text(reader.db, weights), content_of(chain, key),
-            frames[frame].head, frames[frame].tail, tuple(kept[id] for id in ids[seq]), kept[answer], tuple(said.get(seq, ())), completion, logprobs,
+            frames[frame].head, frames[frame].tail, tuple(kept[id] for id in ids[seq]), kept[answer],
+            tuple(said.get(seq, ())), completion, logprobs,
         )  # fmt: skip
 
 
