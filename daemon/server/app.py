@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.releases import BASE_RELEASE
-from daemon.server import actions, control, inference, jobs
+from daemon.server import actions, control, inference, jobs, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -56,6 +56,9 @@ _routes = [
     Route("/reef/jobs/{id}/claim", jobs.claim, methods=["POST"]),
     Route("/reef/jobs/{id}/answer", jobs.answered, methods=["POST"]),
     Route("/reef/jobs/{id}/model", jobs.model),
+    Route("/reef/tasks", tasks.tasks, methods=["GET"]),
+    Route("/reef/tasks", tasks.add, methods=["POST"]),
+    Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
 ]
 
 

@@ -62,7 +62,7 @@ async def running(
     router = Router(config, embedded, remotes, models)
     try:
         async with learning(
-            home, config, store=store, changes=changes, config_path=config_path, seams=_seams(models)
+            home, config, store=store, changes=changes, config_path=config_path, seams=_seams(store, models)
         ) as side:
             runtime = Runtime(
                 home=home,
@@ -89,12 +89,15 @@ async def running(
         await asyncio.to_thread(store.close)
 
 
-def _seams(models: Models) -> Seams:
+def _seams(store: Store, models: Models) -> Seams:
     def model() -> str | None:
         active = models.active()
         return None if active is None else active.sha256
 
-    return Seams(model=model)
+    def held_out(scenario: str) -> list[str]:
+        return [task.prompt for task in store.tasks(scenario)]
+
+    return Seams(model=model, held_out=held_out)
 
 
 def _redaction_key(home: Home) -> bytes:

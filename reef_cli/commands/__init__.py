@@ -88,6 +88,23 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "remove": Command("models:remove", "Delete a model's file.", ("reef models remove my-model",)),
         },
     ),
+    "tasks": Group(
+        "What candidates are judged by: a prompt and a check each.",
+        {
+            "add": Command(
+                "tasks:add",
+                "Add a task, or a file of them.",
+                (
+                    'reef tasks add "What is rain?" --form one_sentence',
+                    "reef tasks add \"Undo my last commit\" --expression 'git reset' --set regression --critical",
+                    "reef tasks add \"A PNG reader in Python\" --command 'python3 -m py_compile answer.txt'",
+                    "reef tasks add --file tasks.yaml --form one_sentence",
+                ),
+            ),
+            "list": Command("tasks:list_tasks", "All tasks, newest first.", ("reef tasks list --set gate",)),
+            "remove": Command("tasks:remove", "Remove a task.", ("reef tasks remove tsk_06f2m8",)),
+        },
+    ),
     "config": Group(
         "The configuration, with every default visible.",
         {
