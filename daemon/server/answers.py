@@ -60,11 +60,19 @@ def _is_message(said: object) -> bool:
     return isinstance(said, dict) and said.get("role") in _ROLES and isinstance(said.get("content"), str)
 
 
-async def answer(router: Router, config: Config, asked: Asked, *, model: str, lora: LoraFile | None) -> Answer:
-    """``model`` names the engine as an agent's request would. Raises EngineError, UsageError or BadWeights."""
-    engine = router.choose(model, Dialect.CHAT)
+@dataclass(frozen=True, slots=True)
+class As:
+    """The model name and the dialect of an agent's request: they choose the engine."""
+
+    model: str = "default"
+    dialect: Dialect = Dialect.CHAT
+
+
+async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora: LoraFile | None) -> Answer:
+    """From the engine that answers requests ``like`` that. Raises EngineError, UsageError or BadWeights."""
+    engine = router.choose(like.model, like.dialect)
     if not isinstance(engine, RelayEngine):
-        return await _generated(engine, asked, model, lora)
+        return await _generated(engine, asked, like.model, lora)
     if lora is not None:
         raise BadWeights(f"engine {engine.name!r} takes no LoRA adapter of ours", hint="engine: embedded")
     if config.engines[engine.name].key == "agent":
@@ -72,7 +80,7 @@ async def answer(router: Router, config: Config, asked: Asked, *, model: str, lo
             f"a job cannot ask engine {engine.name!r}: it answers with the agent's key, and a job has no agent",
             hint=f"set engines.{engine.name}.key to env:NAME or file:PATH",
         )
-    return await _relayed(engine, asked, model)
+    return await _relayed(engine, asked, like)
 
 
 async def _generated(engine: TokenEngine, asked: Asked, model: str, lora: LoraFile | None) -> Answer:
@@ -94,10 +102,10 @@ async def _generated(engine: TokenEngine, asked: Asked, model: str, lora: LoraFi
     return Answer("".join(text), finished.reason not in _CUT, finished.usage.completion, weights)
 
 
-async def _relayed(engine: RelayEngine, asked: Asked, model: str) -> Answer:
-    """In the engine's own dialect, as one whole answer."""
-    dialect = Dialect.CHAT if Dialect.CHAT in engine.dialects else Dialect.MESSAGES
-    body: dict[str, Any] = {"model": model, "max_tokens": asked.max_tokens, "temperature": asked.temperature}
+async def _relayed(engine: RelayEngine, asked: Asked, like: As) -> Answer:
+    """As one whole answer."""
+    dialect = like.dialect
+    body: dict[str, Any] = {"model": like.model, "max_tokens": asked.max_tokens, "temperature": asked.temperature}
     said = [{"role": role, "content": text} for role, text in asked.messages]
     if dialect is Dialect.CHAT:
         body |= {"messages": said, "seed": asked.seed}

@@ -141,9 +141,9 @@ async def answered(request: Request) -> Response:
     daemon, row = runtime(request), await _running(request)
     asked = answers.parse(await body(request))
     last = await read(daemon.store.last, row.scenario)
-    model = "default" if last is None else last.model_asked
+    like = answers.As() if last is None else answers.As(last.model_asked, last.dialect)
     lora = await _lora(daemon, row, asked.which)
-    return answer(await answers.answer(daemon.router, daemon.config, asked, model=model, lora=lora))
+    return answer(await answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora))
 
 
 async def _lora(daemon: Runtime, row: JobRow, which: str) -> LoraFile | None:

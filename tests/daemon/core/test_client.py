@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core import errors
-from daemon.core.paths import Home
 from daemon.core.client import Client, error_from
+from daemon.core.paths import Home
 from tests.reef_cli.raw_server import answering, chunked, ok
 
 

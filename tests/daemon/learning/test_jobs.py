@@ -109,7 +109,8 @@ async def test_a_job_that_never_ends_is_stopped_at_its_hour(bench: Bench) -> Non
 
 
 async def test_cancel_leaves_no_process(bench: Bench) -> None:
-    body = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: None)\nsubprocess.run(['sleep', '600'])\ntime.sleep(600)"
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: None)"
+    body = f"{deaf}\nsubprocess.run(['sleep', '600'])\ntime.sleep(600)"
     recipe = hostile(bench.home.root, "stubborn", body)
     async with bench.running() as jobs:
         row = await jobs.submit("default", recipe, {})
