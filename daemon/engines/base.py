@@ -42,6 +42,8 @@ class EngineStatus:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    #: LoRA adapters in memory.
+    loras: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,11 @@ class LoraFile:
     sha256: str
     base: str
 
+    @property
+    def weights(self) -> str:
+        """The digest of the model with this adapter, as in `TokenSpan.weights`."""
+        return f"{self.base}+{self.sha256}"
+
 
 class TokenEngine(Protocol):
     """Answers a `ChatRequest` with events: Started first, Finished last."""
@@ -80,9 +87,11 @@ class TokenEngine(Protocol):
         """
         ...
 
-    async def load(self, lora: LoraFile) -> None:
+    async def load(self, lora: LoraFile) -> float:
         """Bring a LoRA adapter in beside what serves, checked: the file's sha256, its base, finite values, and a probe
         (log-probabilities of a fixed prompt) that it changes what the model says. Raises BadWeights.
+
+        Returns how much it changes: the mean difference of the probe's log-probabilities from the model's, in nats.
         """
         ...
 
@@ -90,8 +99,8 @@ class TokenEngine(Protocol):
         """The prompt's length in tokens, as `generate` would read it."""
         ...
 
-    def weights(self) -> str | None:
-        """Digest of what answers now (see TokenSpan.weights); None before the first load."""
+    def weights(self, lora: LoraFile | None = None) -> str | None:
+        """Digest of what answers now, or would with ``lora`` (see TokenSpan.weights); None before the first load."""
         ...
 
     def status(self) -> EngineStatus: ...
