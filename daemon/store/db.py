@@ -177,7 +177,7 @@ class Store:
     ) -> tuple[list[Task], str | None]:
         """Newest first, with the cursor of the next page."""
         with self._pool.reader() as reader:
-            return tasks.task_page(reader, scenario, set, limit, before)
+            return tasks.task_page(reader, scenario, set, limit=limit, before=before)
 
     def counts(self) -> dict[str, int]:
         with self._pool.reader() as reader:

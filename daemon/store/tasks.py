@@ -95,7 +95,7 @@ def tasks(reader: Reader, scenario: str, set: TaskSet | None) -> list[Task]:
 
 
 def task_page(
-    reader: Reader, scenario: str, set: TaskSet | None, limit: int, before: str | None
+    reader: Reader, scenario: str, set: TaskSet | None, *, limit: int, before: str | None
 ) -> tuple[list[Task], str | None]:
     """Newest first, with the cursor of the next page."""
     where = f"AND id < {cursor_value(before)} " if before is not None else ""

@@ -3,8 +3,9 @@
 Verdicts keep their promise (METHODS R3): a candidate that is no better is accepted at most ``alpha`` of the time,
 though every pair is looked at. That breaks if the order of tasks depends on answers, if a pair is left out or run again
 until it fits, or if anything but answers and checks decides (log-probabilities accepted a half-shuffled signal 40-0).
-Answers are greedy (temperature 0), so the incumbent against itself has no discordant pairs and no noise floor (R13) is
-measured.
+Answers are greedy (temperature 0), so no noise floor (R13) is measured. What noise remains (which requests an engine
+decodes together may turn a tie between two tokens: 3 of 8 answers of a model differed from its own) falls on both sides
+alike: it costs power, never error rate.
 """
 
 import time

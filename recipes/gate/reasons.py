@@ -50,8 +50,8 @@ def decided(result: GateResult, *, by_rule: bool) -> str:
     if result.incumbent_passed == result.candidate_passed == seen:
         return f"all {tasks} passed with and without it: they cannot tell; add harder ones"
     passed = f"{result.candidate_passed} of {tasks} passed with it, {result.incumbent_passed} without"
-    if by_rule and result.candidate_passed * 4 <= seen:
-        followed = "does not follow" if not result.candidate_passed else "hardly follows"
-        passed = f"the model {followed} the rules: {passed}"
+    if by_rule and result.candidate_passed * 2 < seen:
+        followed = "follows the rules in part only" if result.candidate_passed else "does not follow the rules"
+        passed = f"the model {followed}: {passed}"
     more = wins_to_go(result.wins, result.losses, result.alpha)
     return f"{passed}; to tell, it would take {count(more, 'more task')} that only it passes"

@@ -15,6 +15,8 @@ from recipes.gate.pairs import ordered
 from recipes.gate.variant import Variant
 from tests.fakes.obedient import FakeJob, Model, task
 
+COVERS = ("recipes/gate/hard.py", "recipes/gate/pairs.py", "recipes/gate/reasons.py", "recipes/gate/variant.py")
+
 GATE = [task(number) for number in range(12)]
 REGRESSION = [task(number, TaskSet.REGRESSION, form="max_words:40") for number in range(6)]
 
