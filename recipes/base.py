@@ -84,6 +84,10 @@ class Context(Protocol):
     incumbent: Release | None
     directory: Path
 
+    def base_model(self) -> tuple[Path, str]:
+        """The GGUF that the embedded engine serves, and its sha256. Raises ReefError where there is none to train."""
+        ...
+
     def harness(self) -> Mapping[str, str]:
         """The incumbent's files below ``harness/``, by path."""
         ...

@@ -12,7 +12,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,8 +148,19 @@ def _write_locks() -> int:
     subprocess.run(
         [*resolve, project, "--extra=local", "--group=dev", "-c", str(core), "-o", str(LOCK)], cwd=ROOT, check=True
     )
-    build = ROOT / "requirements" / "build.txt"
+    build, train = ROOT / "requirements" / "build.txt", ROOT / "requirements" / "train.txt"
     subprocess.run([*resolve, "-", "-o", str(build)], cwd=ROOT, check=True, input=b"hatchling>=1.27\n")
+    # torch is installed apart (recipes/lora/environment.py), so what its builds without CUDA need is named here.
+    extra = tomllib.loads((ROOT / project).read_text("utf-8"))["project"]["optional-dependencies"]["train"]
+    wanted = [line for line in extra if not line.startswith("torch")]
+    wanted += ["filelock", "fsspec", "jinja2", "networkx", "setuptools", "sympy", "typing-extensions"]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as overrides:
+        overrides.write("torch ; sys_platform == 'none'\n")
+        overrides.flush()
+        without = ["--overrides", overrides.name, "--no-emit-package=torch"]
+        subprocess.run(
+            [*resolve, *without, "-", "-o", str(train)], cwd=ROOT, check=True, input="\n".join(wanted).encode()
+        )
     return 0
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from recipes.lora.environment import TORCH
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ("reef_cli", "daemon", "adapters", "recipes")
 TOP_LEVEL = {
@@ -181,7 +183,16 @@ def test_the_checks_run_on_what_a_person_installs() -> None:
     assert {name: dev.get(name) for name in core} == core
 
 
-@pytest.mark.parametrize("name", ["core.txt", "dev.txt", "build.txt"])
+def test_the_training_lock_fits_the_extra_and_leaves_torch_to_its_own_install() -> None:
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["train"]
+    pins = {**locked("train.txt"), "torch": TORCH}
+    for requirement in map(Requirement, extra):
+        assert requirement.specifier.contains(pins[requirement.name]), requirement
+    assert "torch" not in locked("train.txt")
+    assert f"torch=={TORCH}\n" in (ROOT / "constraints" / "torch-cpu.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["core.txt", "dev.txt", "build.txt", "train.txt"])
 def test_every_locked_file_has_hashes_and_no_address(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text("utf-8")
     for block in re.split(r"\n(?=[\w.-]+==)", text)[1:]:

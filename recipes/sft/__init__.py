@@ -1,0 +1,1 @@
+"""Supervised learning: a person's edits, accepted answers and notes become weights."""
