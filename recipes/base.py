@@ -92,10 +92,6 @@ class Context(Protocol):
         """The incumbent's files below ``harness/``, by path."""
         ...
 
-    def base_model(self) -> tuple[Path, str]:
-        """The GGUF file of the model in use, and its sha256. Raises ReefError when the engine inside has none."""
-        ...
-
     def tasks(self, set: TaskSet) -> list[Task]:
         """Tasks of the scenario. Gate tasks come without prompts that could be learned: only their checks count."""
         ...

@@ -91,7 +91,7 @@ def _result(spec: Spec, directory: JobDirectory, channel: "Channel") -> Result:
         changed = {} if proposal is None else _changed(proposal, spec.harness)
         if proposal is None or not (changed or proposal.lora):
             return Result(reason="" if proposal is None else f"{proposal.reason}: that changes nothing")
-        plan = _candidate(spec, batch, proposal, changed, config)
+        plan = _candidate(spec, batch, proposal, changed=changed, config=config)
         candidate = directory.write_candidate(plan, proposal)
     channel.tell("candidate", reason=candidate.reason)
 
@@ -140,8 +140,8 @@ def _changed(proposal: Proposal, incumbent: Mapping[str, str]) -> dict[str, str 
 
 
 def _candidate(
-    spec: Spec, batch: Batch, proposal: Proposal, changed: dict[str, str | None], config: Mapping[str, Any]
-) -> Candidate:  # fmt: skip
+    spec: Spec, batch: Batch, proposal: Proposal, *, changed: dict[str, str | None], config: Mapping[str, Any]
+) -> Candidate:
     said = {note.id: None for note in batch.notes}
     said |= {note.id: None for one in batch.experience for note in one.feedback}
     model = {} if spec.model is None else {"model": spec.model}

@@ -104,7 +104,7 @@ def notes(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[F
         ORDER BY p.id""",
         (reader.names.find(reader.db, scenario), recipe, _job(reader, job)),
     )
-    return [_feedback(*row) for row in rows]
+    return [_feedback(row) for row in rows]
 
 
 def since(wanted: Wanted, seq: int) -> Wanted:
@@ -163,7 +163,7 @@ def feedback_on(reader: Reader, seqs: Sequence[int]) -> dict[int, list[Feedback]
             part,
         )
         for seq, *said in rows:
-            found.setdefault(seq, []).append(_feedback(*said))
+            found.setdefault(seq, []).append(_feedback(said))
     return found
 
 
@@ -234,7 +234,8 @@ def _raws(reader: Reader, rows: Sequence[tuple[Any, ...]], said: dict[int, list[
         )  # fmt: skip
 
 
-def _feedback(uid: str, score: float | None, text: str | None, metadata: str, hash: bytes) -> Feedback:
+def _feedback(row: Sequence[Any]) -> Feedback:
+    uid, score, text, metadata, hash = row
     edited = json.loads(metadata).get("edited")
     return Feedback(
         id=uid, score=score, text=text or None, edit=edited if isinstance(edited, str) and edited else None,

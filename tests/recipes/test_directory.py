@@ -28,7 +28,7 @@ def test_everything_comes_back_as_it_was_written(directory: JobDirectory) -> Non
     spec = directory.spec()
     assert spec is not None
     assert (spec.incumbent, spec.parent, spec.harness, spec.model) == (HEAD, "r1-ab", {"playbook.md": "x"}, "bb")
-    assert directory.batch() is directory.candidate() is directory.result() is None
+    assert (directory.batch(), directory.candidate(), directory.result()) == (None, None, None)
     batch = Batch(notes=(Feedback("rep_a", None, "be brief", None),))
     directory.write_batch(batch)
     directory.write_result(Result(CANDIDATE, GATE, "so"))

@@ -60,7 +60,10 @@ class Bench:
 
     async def over(self, id: str, seconds: float = 60.0) -> JobRow:
         """Wait until a job is over."""
-        return await self.until(lambda: row if (row := self.store.learning.job(id)).state.over else None, seconds)
+        over: JobRow = await self.until(
+            lambda: row if (row := self.store.learning.job(id)).state.over else None, seconds
+        )
+        return over
 
     async def until(self, true: Any, seconds: float = 60.0) -> Any:
         async with asyncio.timeout(seconds):

@@ -78,7 +78,8 @@ async def test_a_job_starts_with_enough_news_and_not_again_without(bench: Bench)
         for _ in range(3):
             await looked(ticks)
         assert jobs_of(bench) == [id], "it failed, and nothing has come since"
-        noted(bench, "rep_2"), noted(bench, "rep_3")
+        noted(bench, "rep_2")
+        noted(bench, "rep_3")
         await looked(ticks)
         assert len(jobs_of(bench)) == 2
 

@@ -56,7 +56,8 @@ def waiting(daemon: RunningDaemon, request: pytest.FixtureRequest) -> Iterator[d
 
 
 def scenario_of(request: pytest.FixtureRequest) -> str:
-    return "s-" + request.node.name.replace("[", "-").replace("]", "").replace("_", "-")[:60].strip("-")
+    name: str = request.node.name
+    return "s-" + name.replace("[", "-").replace("]", "").replace("_", "-")[:60].strip("-")
 
 
 def running(daemon: RunningDaemon, id: str) -> dict[str, Any] | None:
@@ -242,8 +243,8 @@ def test_recipes_are_listed_with_their_settings_or_their_trouble(daemon: Running
 
 def test_an_edit_needs_no_score(daemon: RunningDaemon) -> None:
     receipt = say(daemon, "edit me", "edits")
-    report = {"references": [receipt], "metadata": {"edited": "the better answer"}}
+    report: dict[str, Any] = {"references": [receipt], "metadata": {"edited": "the better answer"}}
     assert daemon.post("/reef/report", report, x_reef_scenario="edits")[0] == 200
     for wrong in ("", 5, "x" * 100_001):
-        report["metadata"] = {"edited": wrong}  # type: ignore[dict-item]
+        report["metadata"] = {"edited": wrong}
         assert daemon.post("/reef/report", report, x_reef_scenario="edits")[0] == 400
