@@ -47,7 +47,7 @@ def edit(
     """Recipes that change weights learn most from it. An answer that you leave as it is sends nothing."""
     client = ensure_daemon(home())
     row, answer = _answer(client, record)
-    edited = _in_editor(answer) if text is None else text
+    edited = (_in_editor(answer) if text is None else text).rstrip()
     if edited.strip() == answer.strip() or not edited.strip():
         diagnostics.say("nothing changed, nothing sent")
         if as_json:
