@@ -18,8 +18,9 @@ _LISTS = {
 
 
 def resolved(client: Client, name: str, *kinds: str) -> str:
-    """The id that ``name`` means: itself, or the only recent one of those kinds (``session``, ``receipt``, ``job``) that
-    begins so. Raises NotFound, or UsageError for a beginning of several.
+    """The id that ``name`` means: itself, or the only recent one of those kinds (keys of `_LISTS`) that begins so.
+
+    Raises NotFound, or UsageError for a beginning of several.
     """
     if len(name) >= _FULL:
         return name

@@ -36,7 +36,7 @@ _TEXT_MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Incumbent:
     """What a scenario serves when a job begins: None is the base. ``harness`` are its files by path."""
 
     release: Release | None = None
@@ -45,12 +45,12 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What jobs need of the rest of the daemon. ``served`` and ``model`` (sha256) may block; ``publish`` takes a
+    """What jobs need of the rest of the daemon. ``incumbent`` and ``model`` (sha256) may block; ``publish`` takes a
     candidate through to its release, pending or rejected ones included, once a job, and raises Conflict when the head
     has moved.
     """
 
-    served: Callable[[str], Served]
+    incumbent: Callable[[str], Incumbent]
     model: Callable[[], str | None]
     publish: Callable[[Candidate, GateResult, Policy], Awaitable[Release]]
     changed: Callable[[JobRow], None]
@@ -172,7 +172,7 @@ class Jobs:
     def _prepared(self, row: JobRow, directory: JobDirectory) -> Spec:
         """The job's spec, fixed at its first start."""
         if (spec := directory.spec()) is None:
-            served = self._wiring.served(row.scenario)
+            served = self._wiring.incumbent(row.scenario)
             spec = Spec(
                 row.id, row.scenario, row.recipe, row.config, served.release, served.harness,
                 alpha=self._config.alpha, lost_allowed=self._config.lost_allowed, model=self._wiring.model(),

@@ -74,6 +74,8 @@ async def status(request: Request) -> Response:
             "model": active.name if active else None,
             "counts": counts,
             "last": last,
+            "releases": daemon.heads.rows(),
+            "waiting": daemon.heads.waiting(),
             "log": str(daemon.home.log),
             "notes": notes(daemon),
         }
@@ -83,7 +85,7 @@ async def status(request: Request) -> Response:
 def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
     problem = daemon.learning.scheduler.problem
-    return [problem] if problem else []
+    return [*daemon.heads.notes(), *([problem] if problem else [])]
 
 
 async def sessions(request: Request) -> Response:

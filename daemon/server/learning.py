@@ -8,38 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daemon.core.config import Config
-from daemon.core.errors import ReefError
 from daemon.core.learning import JobRow
 from daemon.core.paths import Home
-from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Policy, Release
+from daemon.core.releases import Candidate, GateResult, Policy, Release
 from daemon.engines.base import LoraFile
 from daemon.learning.catalogue import Catalogue
-from daemon.learning.jobs import Jobs, Served, Wiring
+from daemon.learning.jobs import Incumbent, Jobs, Wiring
 from daemon.learning.scheduler import Scheduler
 from daemon.learning.stream import Stream
 from daemon.server.events import Changes
 from daemon.store.db import Store
 
 
-async def _unpublished(candidate: Candidate, gate: GateResult, policy: Policy) -> Release:
-    raise ReefError(f"there is nowhere to publish {candidate.reason!r} of {candidate.scenario}")
-
-
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """What learning needs of what serves: heads, publishing, the model in use (its sha256), the prompts of tasks. All
-    but ``publish`` may block.
+    """What learning needs of what serves: a scenario's head, its id and its weights, publishing, the model in use (its
+    sha256), the prompts of tasks. All but ``publish`` may block.
     """
 
-    served: Callable[[str], Served] = lambda _scenario: Served()
-    head_lora: Callable[[str], LoraFile | None] = lambda _scenario: None
-    publish: Callable[[Candidate, GateResult, Policy], Awaitable[Release]] = _unpublished
-    model: Callable[[], str | None] = lambda: None
-    held_out: Callable[[str], Collection[str]] = lambda _scenario: ()
-
-    def head(self, scenario: str) -> str:
-        release = self.served(scenario).release
-        return BASE_RELEASE if release is None else release.id
+    incumbent: Callable[[str], Incumbent]
+    head: Callable[[str], str]
+    head_lora: Callable[[str], LoraFile | None]
+    publish: Callable[[Candidate, GateResult, Policy], Awaitable[Release]]
+    model: Callable[[], str | None]
+    held_out: Callable[[str], Collection[str]]
 
 
 @dataclass(slots=True)
@@ -66,7 +58,7 @@ async def learning(
     stream = Stream(store.learning, seams.held_out)
     catalogue = Catalogue(home, beside)
     jobs = Jobs(
-        store.learning, home, Wiring(seams.served, seams.model, seams.publish, changed),
+        store.learning, home, Wiring(seams.incumbent, seams.model, seams.publish, changed),
         config=config.learning, scenarios=config.scenarios, beside=beside,
     )  # fmt: skip
     reef: Mapping[str, object] = config.reef

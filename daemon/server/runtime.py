@@ -12,15 +12,20 @@ from daemon.core.config import Config
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home, write_private
 from daemon.core.redact import Redactor
+from daemon.core.releases import Candidate, GateResult, Policy, Release
 from daemon.engines.llama_cpp import LlamaCpp
 from daemon.engines.models import Models
 from daemon.engines.remote import Remote
+from daemon.learning.jobs import Incumbent
+from daemon.learning.publish import publish_candidate
 from daemon.server.auth import Tokens
 from daemon.server.events import Changes
+from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.store.db import Store
+from daemon.store.releases import Releases
 
 
 @dataclass(slots=True)
@@ -37,6 +42,8 @@ class Runtime:
     embedded: LlamaCpp
     router: Router
     changes: Changes
+    releases: Releases
+    heads: Heads
     learning: LearningSide
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,15 +62,17 @@ async def running(
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
+    releases = await asyncio.to_thread(Releases.open, home)
+    heads = Heads(releases, models.active, lambda row: changes.tell("release", row))
+    await asyncio.to_thread(heads.load)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
+    seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
-        async with learning(
-            home, config, store=store, changes=changes, config_path=config_path, seams=_seams(store, models)
-        ) as side:
+        async with learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side:
             runtime = Runtime(
                 home=home,
                 config=config,
@@ -77,6 +86,8 @@ async def running(
                 embedded=embedded,
                 router=router,
                 changes=changes,
+                releases=releases,
+                heads=heads,
                 learning=side,
             )
             try:
@@ -89,15 +100,37 @@ async def running(
         await asyncio.to_thread(store.close)
 
 
-def _seams(store: Store, models: Models) -> Seams:
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`daemon.learning.publish.Desk` for jobs, which outlive no runtime but begin before it is whole."""
+
+    releases: Releases
+    heads: Heads
+    embedded: LlamaCpp
+
+
+def _seams(store: Store, models: Models, desk: Desk) -> Seams:
+    """What learning sees of the rest."""
+
     def model() -> str | None:
         active = models.active()
         return None if active is None else active.sha256
 
-    def held_out(scenario: str) -> list[str]:
-        return [task.prompt for task in store.tasks(scenario)]
+    def incumbent(scenario: str) -> Incumbent:
+        head = desk.releases.head(scenario)
+        return Incumbent() if head is None else Incumbent(head, desk.releases.files(head))
 
-    return Seams(model=model, held_out=held_out)
+    async def publish(candidate: Candidate, gate: GateResult, policy: Policy) -> Release:
+        return await publish_candidate(desk, candidate, gate, policy)
+
+    return Seams(
+        incumbent=incumbent,
+        head=lambda scenario: desk.heads.served(scenario).release_id,
+        head_lora=lambda scenario: desk.heads.lora(desk.heads.served(scenario)),
+        publish=publish,
+        model=model,
+        held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],
+    )
 
 
 def _redaction_key(home: Home) -> bytes:

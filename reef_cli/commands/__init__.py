@@ -100,6 +100,43 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "cancel": Command("jobs:cancel", "Stop a job and all its processes.", ("reef jobs cancel job_06f2m8",)),
         },
     ),
+    "releases": Group(
+        "What your agents run: evaluated, signed, and every one can be taken back.",
+        {
+            "list": Command(
+                "releases:list_releases",
+                "Releases, newest first.",
+                ("reef releases list", "reef releases list --state pending", "reef releases list --scenario pi"),
+            ),
+            "show": Command(
+                "releases:show",
+                "One release: its card, what it learned from, its texts.",
+                ("reef releases show", "reef releases show r5", "reef releases show r0-1a2b3c4d --scenario pi"),
+            ),
+            "diff": Command(
+                "releases:diff",
+                "What a release changed.",
+                ("reef releases diff", "reef releases diff r5 --against r2"),
+            ),
+            "approve": Command(
+                "releases:approve",
+                "Release a candidate that waits for you.",
+                ("reef releases approve r0-1a2b3c4d", "reef releases approve r0-1a2b3c4d --force"),
+            ),
+            "reject": Command(
+                "releases:reject", "Turn a candidate down; it is kept.", ("reef releases reject r0-1a2b3c4d",)
+            ),
+            "rollback": Command(
+                "releases:rollback",
+                "Go back to an earlier release, as a new one.",
+                (
+                    "reef releases rollback",
+                    "reef releases rollback r3 --reason 'too terse'",
+                    "reef releases rollback base",
+                ),
+            ),
+        },
+    ),
     "models": Group(
         "Models that run on this machine.",
         {

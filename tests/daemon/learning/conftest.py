@@ -12,7 +12,7 @@ from daemon.core.config import LearningConfig
 from daemon.core.learning import JobRow
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseKind, ReleaseState, Verdict
-from daemon.learning.jobs import Jobs, Served, Wiring
+from daemon.learning.jobs import Incumbent, Jobs, Wiring
 from daemon.store.db import Store
 
 
@@ -46,7 +46,7 @@ class Bench:
 
     @asynccontextmanager
     async def running(self, **changes: Any) -> AsyncIterator[Jobs]:
-        wiring = Wiring(lambda _: Served(), lambda: None, self.published.publish, self.told.append)
+        wiring = Wiring(lambda _: Incumbent(), lambda: None, self.published.publish, self.told.append)
         jobs = Jobs(
             self.store.learning, self.home, wiring,
             config=replace(self.config, **changes), scenarios={}, beside=self.home.root,

@@ -1,4 +1,4 @@
-"""Several processes that publish, some of them killed: one linear chain, nothing acknowledged is lost, none stops all."""
+"""Several processes that publish, some of them killed: one linear chain, nothing acknowledged is lost."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What somebody else put into the repository: changed, unsigned, swapped, older, cut off. Serving goes on without it."""
+"""What somebody else put into the repository: changed, unsigned, swapped, older, cut off. Serving goes on."""
 
 from collections.abc import Callable
 from pathlib import Path
