@@ -35,20 +35,26 @@ class Scheduler:
         self._name = str(reef["recipe"]) if reef.get("recipe") else None
         self._settings = {key: value for key, value in reef.items() if key != "recipe"}
         self._recipe: dict[str, Any] | None = None
+        self._loaded = asyncio.Event()
         self.problem = f"recipe {self._name!r} is being looked at" if self._name else None
 
-    def settings(self, recipe: str) -> dict[str, Any]:
+    async def settings(self, recipe: str) -> dict[str, Any]:
         """What the configuration sets for a recipe: its own section's keys, if it is the configured one."""
+        await self._loaded.wait()
         return dict(self._settings) if self._recipe is not None and recipe == self._recipe["name"] else {}
 
-    def heeding(self) -> str:
+    async def heeding(self) -> str:
         """The recipe that takes an instruction which names none."""
+        await self._loaded.wait()
         takes = self._recipe is not None and "instruction" in self._recipe["signals"]
         return str(self._recipe["name"]) if self._recipe is not None and takes else _HEEDS
 
     async def run(self, changed: Callable[[int, float], Awaitable[int]]) -> None:
         """``changed(version, seconds)`` waits for something newer than a version. Until it is cancelled."""
-        await self._load()
+        try:
+            await self._load()
+        finally:
+            self._loaded.set()
         for scenario, recipe in await asyncio.to_thread(self._store.unheeded):
             await self.start(scenario, recipe)
         version = -1
@@ -63,7 +69,7 @@ class Scheduler:
             if row.scenario == scenario and row.recipe == recipe and not self._jobs.is_running(row.id):
                 return row
         try:
-            return await self._jobs.submit(scenario, recipe, self.settings(recipe))
+            return await self._jobs.submit(scenario, recipe, await self.settings(recipe))
         except ReefError as error:
             _log.warning("recipe %s could not be started for %s: %s", recipe, scenario, error.message)
             return None
@@ -87,6 +93,6 @@ class Scheduler:
                     continue
                 news = await asyncio.to_thread(self._stream.news, scenario, name, recipe["signals"], enough)
                 if news >= enough:
-                    await self._jobs.submit(scenario, name, self.settings(name))
+                    await self._jobs.submit(scenario, name, await self.settings(name))
         except ReefError as error:  # a full disk: tried again with the next change
             _log.warning("experience cannot be looked at: %s", error.message)

@@ -56,7 +56,7 @@ async def start(request: Request) -> Response:
     scenario = _scenario(request, data)
     side = daemon.learning
     known = (await side.catalogue.describe(recipe, {}))["name"]
-    settings = side.scheduler.settings(known) | config
+    settings = await side.scheduler.settings(known) | config
     await side.catalogue.describe(recipe, settings)
     return answer(await side.jobs.submit(scenario, known, settings), 202)
 
@@ -76,7 +76,7 @@ async def train(request: Request) -> Response:
     daemon, data = runtime(request), await body(request)
     side = daemon.learning
     recipe = _word(data, "recipe")
-    name = (await side.catalogue.describe(recipe, {}))["name"] if recipe else side.scheduler.heeding()
+    name = (await side.catalogue.describe(recipe, {}))["name"] if recipe else await side.scheduler.heeding()
     new = _instruction(data, _scenario(request, data), name)
     kept, _ = await asyncio.wrap_future(daemon.store.learning.instruct(new))
     if kept.job is not None:

@@ -109,6 +109,8 @@ class Provider:
         self.gzip = False
         self.framing: Framing = "plain"
         self.echo = False
+        #: Where it is set, the answer's text follows from the request.
+        self.reply: Callable[[dict[str, Any]], str] | None = None
         self.headers: dict[str, str] = {"x-request-id": "req_fake", "request-id": "req_fake"}
         self.connections = 0
         self.lost = 0
@@ -167,6 +169,8 @@ class Provider:
     ) -> tuple[str, list[tuple[str, str]], str]:
         if self.echo:
             return hashlib.sha256(received.body).hexdigest(), [], ""
+        if self.reply is not None:
+            return self.reply(received.json()), [], ""
         turn = self.turns[min(dialect.answered(), len(self.turns) - 1)]
         calls = [
             (dialect.tool(call.name), call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments))

@@ -102,8 +102,8 @@ async def test_its_settings_come_from_the_configuration(bench: Bench) -> None:
         await bench.until(lambda: jobs_of(bench))
         assert bench.store.learning.jobs()[0][0].config == {"at_most": 2}
         assert scheduler.problem is None
-        assert scheduler.heeding() == "mine:MyRecipe"
-        assert scheduler.settings("playbook") == {}
+        assert await scheduler.heeding() == "mine:MyRecipe"
+        assert await scheduler.settings("playbook") == {}
 
 
 async def test_a_recipe_that_is_not_there_is_a_problem_not_the_end(bench: Bench) -> None:
@@ -111,7 +111,7 @@ async def test_a_recipe_that_is_not_there_is_a_problem_not_the_end(bench: Bench)
     async with scheduling(bench, ticks, recipe="recipes.sao.recipe:SAORecipe", batch_size=1) as scheduler:
         assert "is being looked at" in str(scheduler.problem)
         await bench.until(lambda: "there is no module 'recipes.sao" in str(scheduler.problem))
-        assert scheduler.heeding() == "playbook"
+        assert await scheduler.heeding() == "playbook"
 
 
 async def test_without_a_recipe_nothing_runs_by_itself(bench: Bench) -> None:
