@@ -162,7 +162,7 @@ class JobContext:
         from recipes.lora import environment  # not at import: few recipes train
 
         python = environment.python(self.say)
-        return trained([str(python), "-m", module], spec, self._teller, self.directory)
+        return trained([str(python), "-P", "-m", module], spec, self._teller, self.directory)
 
 
 def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path) -> Mapping[str, Any]:

@@ -169,5 +169,5 @@ def last_lines(log: Path, count: int) -> list[str]:
 
 
 def module(name: str) -> list[str]:
-    """The command that runs a module of ours."""
-    return [sys.executable, "-m", name]
+    """The command that runs a module of ours. ``-P``: what lies in the working directory is no module."""
+    return [sys.executable, "-P", "-m", name]

@@ -54,7 +54,9 @@ async def healthz(request: Request) -> Response:
 
 async def status(request: Request) -> Response:
     daemon = runtime(request)
-    counts, last = await asyncio.gather(read(daemon.store.counts), read(daemon.store.last))
+    counts, last, jobs = await asyncio.gather(
+        read(daemon.store.counts), read(daemon.store.last), read(daemon.store.learning.open_jobs)
+    )
     active = daemon.models.active()
     return answer(
         {
@@ -76,6 +78,7 @@ async def status(request: Request) -> Response:
             "last": last,
             "releases": daemon.heads.rows(),
             "waiting": daemon.heads.waiting(),
+            "jobs": jobs,
             "log": str(daemon.home.log),
             "notes": notes(daemon),
         }

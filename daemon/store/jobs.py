@@ -28,7 +28,7 @@ _CHANGEABLE: Final = frozenset(
 _ROW: Final = """SELECT j.id, j.uid, j.scenario, j.recipe, j.state, j.created_ns, j.config, j.started_ns, j.ended_ns,
     j.attempts, j.progress, j.message, j.outcome, j.release_id, j.error,
     (SELECT count(*) FROM claim c WHERE c.job = j.id AND c.kind = 'record'),
-    (SELECT group_concat(i.uid) FROM claim c JOIN instruction i ON i.id = c.item
+    (SELECT json_group_array(i.uid) FROM claim c JOIN instruction i ON i.id = c.item
         WHERE c.job = j.id AND c.kind = 'instruction')
     FROM job j"""
 
@@ -301,5 +301,5 @@ def _made(db: sqlite3.Connection, names: Names, row: Sequence[Any]) -> JobRow:
         config=json.loads(config), started_ns=started, ended_ns=ended, attempts=attempts,
         progress=Progress(*at) if at else None, message=message, outcome=Outcome(outcome) if outcome else None,
         release_id=release, error=error, records=records,
-        instructions=tuple(instructions.split(",")) if instructions else (),
+        instructions=tuple(json.loads(instructions)),
     )  # fmt: skip

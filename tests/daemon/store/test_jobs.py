@@ -92,13 +92,14 @@ def test_another_recipe_may_use_the_same(store: Store) -> None:
 
 def test_an_instruction_is_used_by_one_job_of_any_recipe(store: Store) -> None:
     instruct(store)
+    instruct(store, "ins, b")
     made(store), made(store, "job_b", recipe="playbook")
-    row = store.learning.claim("job_a", Claim(instructions=("ins_a",))).result(20)
-    assert row.instructions == ("ins_a",)
+    row = store.learning.claim("job_a", Claim(instructions=("ins_a", "ins, b"))).result(20)
+    assert row.instructions == ("ins_a", "ins, b")
     with pytest.raises(Conflict):
         store.learning.claim("job_b", Claim(instructions=("ins_a",))).result(20)
     assert store.learning.instructions("default", "playbook") == []
-    assert [i.job for i in store.learning.instructions("default", "sft", "job_a")] == ["job_a"]
+    assert [i.job for i in store.learning.instructions("default", "sft", "job_a")] == ["job_a", "job_a"]
 
 
 def test_instructions_for_a_recipe_are_not_another_s(store: Store) -> None:
