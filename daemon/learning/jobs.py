@@ -22,7 +22,7 @@ from daemon.core.ids import new_id
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseState, Verdict
-from daemon.learning.process import Child, Ended, environment, last_lines, module
+from daemon.learning.process import MARK, Child, Ended, environment, last_lines, module
 from daemon.store.jobs import NewJob
 from daemon.store.learning import Learning
 from recipes.directory import JobDirectory, Result, Spec
@@ -157,7 +157,7 @@ class Jobs:
             told = asyncio.create_task(self._telling(run))
             try:
                 ended = await run.child.run(
-                    [*module("recipes.run"), str(directory.root)], self._environment, directory.root,
+                    [*module("recipes.run"), str(directory.root)], {**self._environment, MARK: row.id}, directory.root,
                     until=time.monotonic() + hours,
                 )  # fmt: skip
             finally:

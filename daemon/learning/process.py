@@ -18,6 +18,8 @@ from typing import Any, Final
 
 from daemon.core.paths import Home
 
+#: The variable that names a job to whatever it starts, so that nothing of it can hide in a session of its own.
+MARK: Final = "REEF_JOB"
 _ROOT: Final = Path(__file__).parents[2]
 _KEPT: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
                 "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")  # fmt: skip
@@ -94,6 +96,7 @@ class Child:
                     await asyncio.sleep(_POLL_SECONDS / 10)
         finally:
             self._signal(signal.SIGKILL)  # whatever it started, too
+            await asyncio.to_thread(_end_marked, environment.get(MARK, ""))
             await asyncio.wait({said, logged}, timeout=_GRACE_SECONDS)
             for task in (said, logged):
                 task.cancel()
@@ -147,6 +150,17 @@ class Child:
         while chunk := await process.stderr.read(1 << 16):
             with contextlib.suppress(OSError):  # a full disk must not stop the job
                 await asyncio.to_thread(_append, self._log, chunk)
+
+
+def _end_marked(name: str) -> None:
+    """Kill what carries the mark in its environment: processes that left the group. Linux only."""
+    if not name:
+        return
+    wanted = f"{MARK}={name}".encode()
+    for process in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted in process.read_bytes().split(b"\0"):
+                os.kill(int(process.parent.name), signal.SIGKILL)
 
 
 def _append(log: Path, chunk: bytes) -> None:

@@ -244,6 +244,19 @@ async def test_a_second_process_of_a_job_does_not_write_beside_the_first(bench: 
     assert spec["recipe"] == recipe
 
 
+async def test_a_place_that_cannot_be_written_fails_the_job_not_the_queue(bench: Bench) -> None:
+    recipe = hostile(bench.home.root, "fine", "pass")
+    async with bench.running() as jobs:
+        bench.home.jobs.rmdir()
+        bench.home.jobs.write_text("a file where a folder should be")
+        row = await bench.over((await jobs.submit("default", recipe, {})).id)
+        assert row.state is JobState.FAILED
+        assert str(bench.home.jobs) in str(row.error)
+        bench.home.jobs.unlink()
+        bench.home.jobs.mkdir()
+        assert (await bench.over((await jobs.submit("default", recipe, {})).id)).state is JobState.DONE
+
+
 async def test_keys_of_the_person_are_kept_from_jobs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

@@ -11,7 +11,7 @@ from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.provider import Provider, Turn, running_provider
 from tests.fakes.recipes import hostile
 
-COVERS = ("daemon/server/learning.py",)
+COVERS = ("daemon/server/learning.py", "daemon/server/answers.py")
 CHAT = "/v1/chat/completions"
 
 

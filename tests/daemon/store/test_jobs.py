@@ -16,6 +16,8 @@ from daemon.store.experience import Wanted
 from daemon.store.jobs import Claim, NewInstruction, NewJob, Stand
 from tests.fakes.exchanges import record, transcript, user
 
+COVERS = ("daemon/store/learning.py",)
+
 
 def made(store: Store, id: str = "job_a", recipe: str = "sft", scenario: str = "default") -> JobRow:
     return store.learning.create(NewJob(id, scenario, recipe, {"batch_size": 2})).result(20)
