@@ -10,12 +10,17 @@ _PAGE = 500
 #: How far back a beginning is looked for.
 _PAGES = 20
 _FULL = len("ses_") + 26
-_LISTS = {"session": ("/reef/sessions", "id"), "receipt": ("/reef/records", "receipt")}
+_LISTS = {
+    "session": ("/reef/sessions", "id"),
+    "receipt": ("/reef/records", "receipt"),
+    "job": ("/reef/jobs", "id"),
+}
 
 
 def resolved(client: Client, name: str, *kinds: str) -> str:
-    """The id that ``name`` means: itself, or the only recent one of those kinds (``session``, ``receipt``) that begins
-    so. Raises NotFound, or UsageError for a beginning of several.
+    """The id that ``name`` means: itself, or the only recent one of those kinds (keys of `_LISTS`) that begins so.
+
+    Raises NotFound, or UsageError for a beginning of several.
     """
     if len(name) >= _FULL:
         return name
@@ -25,7 +30,9 @@ def resolved(client: Client, name: str, *kinds: str) -> str:
         matches |= {found for row in _recent(client, path) if (found := str(row[key])).startswith(name)}
     what = " or ".join(kinds)
     if not matches:
-        raise NotFound(f"no {what} begins with {name!r}", hint="reef traces list")
+        raise NotFound(
+            f"no {what} begins with {name!r}", hint="reef jobs list" if "job" in kinds else "reef traces list"
+        )
     if len(matches) > 1:
         some = ", ".join(sorted(matches)[:4])
         raise UsageError(f"more than one {what} begins with {name!r}: {len(matches)}", hint=f"for example {some}")

@@ -199,6 +199,11 @@ def _is_url(text: str) -> bool:
 _T = TypeVar("_T")
 
 
+def typed(cls: type[_T], raw: object, where: str) -> _T:
+    """A dataclass of settings from a mapping: unknown keys and wrong types raise ConfigError, naming ``where``."""
+    return _build(cls, raw, where)
+
+
 def _build(cls: type[_T], raw: object, where: str) -> _T:
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{where}: expected a mapping, got {raw!r}")

@@ -56,8 +56,11 @@ def parse_report(data: dict[str, Any], scenario: str) -> NewReport:
         raise UsageError(f"feedback {feedback!r} is not text")
     if feedback and len(feedback) > _FEEDBACK_MOST:
         raise UsageError(f"feedback has {len(feedback)} characters, the limit is {_FEEDBACK_MOST}")
-    if score is None and not feedback:
-        raise UsageError("a report needs a score, feedback or both")
+    edited = _edited(data)
+    if score is None and not feedback and not edited:
+        raise UsageError(
+            "a report needs a score, feedback or both", hint="or metadata.edited: the answer as it should be"
+        )
     references = data.get("references") or []
     if not isinstance(references, list) or not all(isinstance(item, str) for item in references):
         raise UsageError(f"references {references!r} is not a list of receipts")
@@ -77,6 +80,17 @@ def parse_report(data: dict[str, Any], scenario: str) -> NewReport:
         references=tuple(references),
         metadata=metadata,
     )
+
+
+def _edited(data: dict[str, Any]) -> str | None:
+    """The answer as the person would have had it. Raises UsageError for one that is no text."""
+    metadata = data.get("metadata")
+    edited = metadata.get("edited") if isinstance(metadata, dict) else None
+    if edited is not None and not (isinstance(edited, str) and 0 < len(edited) <= _FEEDBACK_MOST):
+        raise UsageError(
+            f"metadata.edited {str(edited)[:80]!r} is not an answer", hint=f"text of 1 to {_FEEDBACK_MOST} characters"
+        )
+    return edited
 
 
 def _is_finite(score: object) -> bool:

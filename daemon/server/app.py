@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, inference, releases, tasks
+from daemon.server import actions, control, inference, jobs, releases, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -45,6 +45,19 @@ _routes = [
     Route("/reef/models/use", actions.use_model, methods=["POST"]),
     Route("/reef/models/{name}", actions.remove_model, methods=["DELETE"]),
     Route("/reef/shutdown", actions.shutdown, methods=["POST"]),
+    Route("/reef/train", jobs.train, methods=["POST"]),
+    Route("/reef/recipes", jobs.recipes),
+    Route("/reef/jobs", jobs.listed, methods=["GET"]),
+    Route("/reef/jobs", jobs.start, methods=["POST"]),
+    Route("/reef/jobs/{id}", jobs.shown),
+    Route("/reef/jobs/{id}/cancel", jobs.cancel, methods=["POST"]),
+    Route("/reef/jobs/{id}/stream", jobs.stream),
+    Route("/reef/jobs/{id}/claim", jobs.claim, methods=["POST"]),
+    Route("/reef/jobs/{id}/answer", jobs.answered, methods=["POST"]),
+    Route("/reef/jobs/{id}/model", jobs.model),
+    Route("/reef/tasks", tasks.tasks, methods=["GET"]),
+    Route("/reef/tasks", tasks.add, methods=["POST"]),
+    Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/releases", releases.releases),
     Route("/reef/releases/rollback", releases.rollback, methods=["POST"]),
     Route("/reef/releases/{id}", releases.release),
@@ -55,9 +68,6 @@ _routes = [
     Route("/reef/scenarios/{scenario:path}/releases", releases.releases),
     Route("/reef/scenarios/{scenario:path}/rollback", releases.scenario_rollback, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
-    Route("/reef/tasks", tasks.tasks, methods=["GET"]),
-    Route("/reef/tasks", tasks.add, methods=["POST"]),
-    Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
 ]
 
 

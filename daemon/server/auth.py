@@ -19,7 +19,14 @@ from daemon.core.paths import Home, write_private
 
 #: Routes an agent's token opens: inference and feedback. Reading traces and changing anything needs the control token.
 _AGENT_ROUTES: Final = frozenset(
-    {("POST", "/reef/report"), ("POST", "/reef/undo"), ("GET", "/reef/last"), ("GET", "/"), ("HEAD", "/")}
+    {
+        ("POST", "/reef/report"),
+        ("POST", "/reef/train"),
+        ("POST", "/reef/undo"),
+        ("GET", "/reef/last"),
+        ("GET", "/"),
+        ("HEAD", "/"),
+    }
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})
 #: What a token file may hold: short enough to be guessed, or not sendable in a header, is none.

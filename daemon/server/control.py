@@ -54,7 +54,9 @@ async def healthz(request: Request) -> Response:
 
 async def status(request: Request) -> Response:
     daemon = runtime(request)
-    counts, last = await asyncio.gather(read(daemon.store.counts), read(daemon.store.last))
+    counts, last, jobs = await asyncio.gather(
+        read(daemon.store.counts), read(daemon.store.last), read(daemon.store.learning.open_jobs)
+    )
     active = daemon.models.active()
     return answer(
         {
@@ -76,6 +78,7 @@ async def status(request: Request) -> Response:
             "last": last,
             "releases": daemon.heads.rows(),
             "waiting": daemon.heads.waiting(),
+            "jobs": jobs,
             "log": str(daemon.home.log),
             "notes": notes(daemon),
         }
@@ -84,9 +87,8 @@ async def status(request: Request) -> Response:
 
 def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
-    recipe = daemon.config.reef.get("recipe")
-    trains = [f"recipe {recipe!r} is configured; this version records for it and trains nothing yet"] if recipe else []
-    return [*daemon.heads.notes(), *trains]
+    problem = daemon.learning.scheduler.problem
+    return [*daemon.heads.notes(), *([problem] if problem else [])]
 
 
 async def sessions(request: Request) -> Response:
@@ -204,8 +206,8 @@ async def _events(daemon: Runtime, seq: int) -> AsyncIterator[bytes]:
             version = seen
             for report in daemon.changes.reports(told):
                 yield b"event: report\ndata: %s\n\n" % msgspec.json.encode(report)
-            for release in daemon.changes.releases(told):
-                yield b"event: release\ndata: %s\n\n" % msgspec.json.encode(release)
+            for event, data in daemon.changes.news(told):
+                yield b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(data))
             told = seen
             page, _ = await read(daemon.store.records, after=str(seq), limit=_PAGE_MOST)
             for row in page:

@@ -11,7 +11,7 @@ from typing import Final
 from daemon.core.records import Appended, ReportRow
 
 _REPORTS_KEPT: Final = 100
-_RELEASES_KEPT: Final = 20
+_NEWS_KEPT: Final = 200
 
 
 class Changes:
@@ -19,7 +19,7 @@ class Changes:
         self._loop = loop
         self._waiting: list[asyncio.Future[None]] = []
         self._reports: deque[tuple[int, ReportRow]] = deque(maxlen=_REPORTS_KEPT)
-        self._releases: deque[tuple[int, dict[str, object]]] = deque(maxlen=_RELEASES_KEPT)
+        self._news: deque[tuple[int, str, object]] = deque(maxlen=_NEWS_KEPT)
         self.version = 0
 
     def committed(self, _appended: list[Appended]) -> None:
@@ -43,14 +43,14 @@ class Changes:
         """Feedback newer than ``version``, as far as a watcher that keeps up needs it."""
         return [row for raised, row in self._reports if raised > version]
 
-    def released(self, row: dict[str, object]) -> None:
-        """From the event loop, when a head has moved or a candidate waits or was turned down."""
+    def tell(self, event: str, data: object) -> None:
+        """From the event loop: something that is durable by now, to be sent under the event's name."""
         self.raise_one()
-        self._releases.append((self.version, row))
+        self._news.append((self.version, event, data))
 
-    def releases(self, version: int) -> list[dict[str, object]]:
-        """Releases and candidates told after ``version``."""
-        return [row for raised, row in self._releases if raised > version]
+    def news(self, version: int) -> list[tuple[str, object]]:
+        """What was told since ``version``, as (event, data)."""
+        return [(event, data) for raised, event, data in self._news if raised > version]
 
     async def after(self, version: int, seconds: float) -> int:
         """Wait, at most ``seconds``, until there is something newer than ``version``; returns the newest version."""

@@ -12,12 +12,16 @@ from daemon.core.config import Config
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home, write_private
 from daemon.core.redact import Redactor
+from daemon.core.releases import Candidate, GateResult, Policy, Release
 from daemon.engines.llama_cpp import LlamaCpp
 from daemon.engines.models import Models
 from daemon.engines.remote import Remote
+from daemon.learning.jobs import Incumbent
+from daemon.learning.publish import publish_candidate
 from daemon.server.auth import Tokens
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
+from daemon.server.learning import LearningSide, Seams, learning
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.store.db import Store
@@ -40,6 +44,7 @@ class Runtime:
     changes: Changes
     releases: Releases
     heads: Heads
+    learning: LearningSide
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started_ns: int = field(default_factory=time.time_ns)
@@ -58,36 +63,74 @@ async def running(
     store.on_commit = changes.committed
     models = Models(home)
     releases = await asyncio.to_thread(Releases.open, home)
-    heads = Heads(releases, models.active, changes.released)
+    heads = Heads(releases, models.active, lambda row: changes.tell("release", row))
     await asyncio.to_thread(heads.load)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
-    runtime = Runtime(
-        home=home,
-        config=config,
-        config_path=config_path,
-        tokens=tokens,
-        port=port,
-        store=store,
-        redactor=redactor,
-        recorder=Recorder(store),
-        models=models,
-        embedded=embedded,
-        router=router,
-        changes=changes,
-        releases=releases,
-        heads=heads,
-    )
+    seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
-        yield runtime
+        async with learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side:
+            runtime = Runtime(
+                home=home,
+                config=config,
+                config_path=config_path,
+                tokens=tokens,
+                port=port,
+                store=store,
+                redactor=redactor,
+                recorder=Recorder(store),
+                models=models,
+                embedded=embedded,
+                router=router,
+                changes=changes,
+                releases=releases,
+                heads=heads,
+                learning=side,
+            )
+            try:
+                yield runtime
+            finally:
+                runtime.stopping.set()
     finally:
-        runtime.stopping.set()
         for engine in router.engines():
             await engine.close()
         await asyncio.to_thread(store.close)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`daemon.learning.publish.Desk` for jobs, which outlive no runtime but begin before it is whole."""
+
+    releases: Releases
+    heads: Heads
+    embedded: LlamaCpp
+
+
+def _seams(store: Store, models: Models, desk: Desk) -> Seams:
+    """What learning sees of the rest."""
+
+    def model() -> str | None:
+        active = models.active()
+        return None if active is None else active.sha256
+
+    def incumbent(scenario: str) -> Incumbent:
+        head = desk.releases.head(scenario)
+        return Incumbent() if head is None else Incumbent(head, desk.releases.files(head))
+
+    async def publish(candidate: Candidate, gate: GateResult, policy: Policy) -> Release:
+        return await publish_candidate(desk, candidate, gate, policy)
+
+    return Seams(
+        incumbent=incumbent,
+        head=lambda scenario: desk.heads.served(scenario).release_id,
+        head_lora=lambda scenario: desk.heads.lora(desk.heads.served(scenario)),
+        publish=publish,
+        model=model,
+        held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],
+    )
 
 
 def _redaction_key(home: Home) -> bytes:

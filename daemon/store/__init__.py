@@ -1,1 +1,1 @@
-"""Everything that is kept: records, sessions, feedback. The only SQL in the project."""
+"""Everything that is kept: records, sessions, feedback, jobs and what they use up. The only SQL in the project."""

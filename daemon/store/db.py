@@ -28,6 +28,7 @@ from daemon.core.records import (
 from daemon.core.redact import Redactor
 from daemon.store import feedback, records, requests, search, sessions, spans, tasks, verify
 from daemon.store.connection import Durability, Pool, explain, open_writer
+from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
@@ -44,6 +45,7 @@ class Store:
         self._ledger = Ledger(self._names, redact)
         self._pool = Pool(path)
         self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
+        self.learning = Learning(self._pool, self._transact, self._names, redact)
 
     @classmethod
     def open(cls, path: Path, durability: Durability = "full", redact: Redact | None = None) -> "Store":
@@ -200,6 +202,9 @@ class Store:
         future: Future[Any] = Future()
         self._writer.submit(Job(prepare, apply, future, fallback))
         return future
+
+    def _transact(self, apply: Callable[[sqlite3.Connection], Any]) -> "Future[Any]":
+        return self._submit(lambda: None, lambda db, _: apply(db))
 
     def _committed(self, results: list[Any]) -> None:
         appended = [result for result in results if isinstance(result, Appended)]

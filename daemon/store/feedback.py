@@ -44,7 +44,7 @@ def report(db: sqlite3.Connection, names: Names, new: NewReport, redact: Redact)
     scenario = names.find(db, new.scenario)
     feedback = None if new.feedback is None else redact(new.feedback.encode("utf-8", "replace"))[0].decode()
     metadata = redact(json.dumps(dict(new.metadata), ensure_ascii=False, sort_keys=True).encode("utf-8", "replace"))[0]
-    content = _content(new, feedback, metadata)
+    content = _content(new.score, feedback, new.references, metadata)
     if scenario is not None:
         known = db.execute(
             "SELECT id, content FROM report WHERE scenario = ? AND uid = ?", (scenario, new.id)
@@ -111,9 +111,14 @@ def reports_on(reader: Reader, receipts: Sequence[str]) -> dict[str, list[Report
     return dict(found)
 
 
-def _content(new: NewReport, feedback: str | None, metadata: bytes) -> bytes:
+def said_of_all(score: float | None, feedback: str | None, metadata: str, content: bytes) -> bool:
+    """Whether a stored report named no receipt of its own: its session's answers were filled in."""
+    return content == _content(score, feedback, (), metadata.encode())
+
+
+def _content(score: float | None, feedback: str | None, references: Sequence[str], metadata: bytes) -> bytes:
     """Hash of what was said, as it was said: references that were filled in don't count."""
-    said = json.dumps([new.score, feedback, list(new.references)], ensure_ascii=False).encode("utf-8", "replace")
+    said = json.dumps([score, feedback, list(references)], ensure_ascii=False).encode("utf-8", "replace")
     return blake2b(said + b"\0" + metadata, digest_size=16).digest()
 
 

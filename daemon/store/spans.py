@@ -82,6 +82,15 @@ def span(reader: Reader, receipt: str) -> TokenSpan | None:
     )
 
 
+def answer_span(reader: Reader, seq: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Ids and log-probabilities of a record's answer, both [C]; empty where the engine could not capture them."""
+    row = reader.db.execute("SELECT completion, logprobs FROM span WHERE seq = ?", (seq,)).fetchone()
+    if row is None:
+        return (), ()
+    completion, logprobs = (reader.packer.unpack(part) for part in row)
+    return tuple(_array("I", completion)), tuple(_array("f", logprobs))
+
+
 def _tokens(db: sqlite3.Connection, packer: Packer, seq: int) -> "array[int]":
     """Prompt and completion, put together along the links."""
     parts: list[array[int]] = []

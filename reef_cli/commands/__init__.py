@@ -76,6 +76,35 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         hot=True,
     ),
     "undo": Command("feedback:undo", "Take the last rating or note back.", ("reef undo",), hot=True),
+    "edit": Command(
+        "evolve:edit",
+        "Show how an answer should have been.",
+        ("reef edit", "reef edit rec_06f2m8 --text 'Use uv.'"),
+    ),
+    "evolve": Command(
+        "evolve:evolve",
+        "Say in words what should change; a job takes care of it.",
+        ('reef evolve "answer in one short sentence"', 'reef evolve "use uv, not pip" --recipe playbook --wait'),
+    ),
+    "recipes": Group(
+        "Ways to learn from what is recorded.",
+        {
+            "list": Command("recipes:list_recipes", "What there is, and what it learns from.", ("reef recipes list",)),
+            "run": Command(
+                "recipes:run",
+                "Run a recipe now.",
+                ("reef recipes run playbook", "reef recipes run sft --set batch_size=4 --wait"),
+            ),
+        },
+    ),
+    "jobs": Group(
+        "Runs of recipes, and how they ended.",
+        {
+            "list": Command("jobs:list_jobs", "All jobs, newest first.", ("reef jobs list -n 5",)),
+            "show": Command("jobs:show", "One job with its log.", ("reef jobs show job_06f2m8 -f",)),
+            "cancel": Command("jobs:cancel", "Stop a job and all its processes.", ("reef jobs cancel job_06f2m8",)),
+        },
+    ),
     "releases": Group(
         "What your agents run: evaluated, signed, and every one can be taken back.",
         {

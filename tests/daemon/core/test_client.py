@@ -1,4 +1,4 @@
-"""The CLI's HTTP over the socket: every framing, errors in their classes, and a daemon that misbehaves."""
+"""HTTP over the socket: every framing, errors in their classes, and a daemon that misbehaves."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from daemon.core import errors
+from daemon.core.client import Client, error_from
 from daemon.core.paths import Home
-from reef_cli.client import Client, error_from
 from tests.reef_cli.raw_server import answering, chunked, ok
 
 

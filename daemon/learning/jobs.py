@@ -1,0 +1,323 @@
+"""Jobs: a queue of recipe runs, one at a time, each in a process of its own that may die at any moment.
+
+What becomes of a job is on disk before anyone is told. A job whose process was killed, or whose daemon was, starts
+again with the same id and goes on from its files; one that gets no further three times in a row has failed. Only here
+does a job's result become a release, and doing that twice gives the same one.
+"""
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from daemon.core.config import LearningConfig, ScenarioConfig
+from daemon.core.errors import Conflict, NotFound, ReefError
+from daemon.core.ids import new_id
+from daemon.core.learning import JobRow, JobState, Outcome, Progress
+from daemon.core.paths import Home
+from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseState, Verdict
+from daemon.learning.process import MARK, Child, Ended, environment, last_lines, module
+from daemon.store.jobs import NewJob
+from daemon.store.learning import Learning
+from recipes.directory import JobDirectory, Result, Spec
+
+_log = logging.getLogger("reef.jobs")
+
+_STARTS: Final = 3
+#: Progress goes to the disk at most this often.
+_TELL_SECONDS: Final = 0.5
+_TEXT_MOST: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """What a scenario serves when a job begins: None is the base. ``harness`` are its files by path."""
+
+    release: Release | None = None
+    harness: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What jobs need of the rest of the daemon. ``incumbent`` and ``model`` (sha256) may block; ``publish`` takes a
+    candidate through to its release, pending or rejected ones included, once a job, and raises Conflict when the head
+    has moved.
+    """
+
+    incumbent: Callable[[str], Incumbent]
+    model: Callable[[], str | None]
+    publish: Callable[[Candidate, GateResult, Policy], Awaitable[Release]]
+    changed: Callable[[JobRow], None]
+
+
+class Jobs:
+    """Use from the event loop alone. ``run`` until it is cancelled; then `close`."""
+
+    def __init__(
+        self, store: Learning, home: Home, wiring: Wiring, *,
+        config: LearningConfig, scenarios: Mapping[str, ScenarioConfig], beside: Path | None,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._home = home
+        self._wiring = wiring
+        self._config = config
+        self._scenarios = scenarios
+        self._environment = environment(home, beside)
+        self._queue: deque[str] = deque()
+        self._wake = asyncio.Event()
+        self._current: _Run | None = None
+        self._closing = False
+
+    # -- what people ask for ------------------------------------------------------------------------
+
+    async def submit(self, scenario: str, recipe: str, config: Mapping[str, Any]) -> JobRow:
+        """Queue a run; durable when this returns."""
+        row = await asyncio.wrap_future(self._store.create(NewJob(new_id("job"), scenario, recipe, config)))
+        self._queue.append(row.id)
+        self._wake.set()
+        self._wiring.changed(row)
+        return row
+
+    async def cancel(self, id: str) -> JobRow:
+        """End it and all its processes. Raises Conflict for one that is over or is being published."""
+        row = await asyncio.to_thread(self._store.job, id)
+        run = self._current
+        if run is None or run.id != id:
+            return await self._over(row, JobState.CANCELLED)
+        if run.settling:
+            raise Conflict(f"job {id} is being published", hint=f"reef jobs show {id}")
+        run.cancelled = True
+        await run.stop()
+        await run.ended.wait()
+        return await asyncio.to_thread(self._store.job, id)
+
+    def directory(self, id: str) -> JobDirectory:
+        return JobDirectory(self._home.jobs / id)
+
+    def is_running(self, id: str) -> bool:
+        return self._current is not None and self._current.id == id
+
+    def log(self, id: str, lines: int = 200) -> list[str]:
+        return last_lines(self.directory(id).log, lines)
+
+    # -- the queue ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Resume what a daemon before left, then run whatever is queued, one at a time."""
+        for row in await asyncio.to_thread(self._store.open_jobs):
+            if row.id not in self._queue:
+                self._queue.append(row.id)
+        while True:
+            while self._queue:
+                await self._one(self._queue.popleft())
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def close(self) -> None:
+        """Stop the process that runs; its job goes on with the next daemon."""
+        self._closing = True
+        if (run := self._current) is not None:
+            await run.stop()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(run.ended.wait(), 10)
+
+    async def _one(self, id: str) -> None:
+        run = self._current = _Run(id, self.directory(id).log)
+        try:
+            row = await asyncio.to_thread(self._store.job, id)
+            if not row.state.over and not self._closing:
+                await self._attempt(row, run)
+        except ReefError as error:
+            await self._failed(id, error.message)
+        except OSError as error:  # the disk is full, a folder is not ours
+            await self._failed(id, f"{error.strerror or error}: {error.filename or self._home.jobs}")
+        except Exception as error:  # the edge: the next job must run
+            _log.exception("job %s", id)
+            await self._failed(id, f"an internal error: {type(error).__name__}: {error}")
+        finally:
+            self._current = None
+            run.ended.set()
+
+    async def _attempt(self, row: JobRow, run: "_Run") -> None:
+        directory = self.directory(row.id)
+        spec = await asyncio.to_thread(self._prepared, row, directory)
+        result = await asyncio.to_thread(directory.result)
+        if result is None:
+            row = await self._begun(row, directory)
+            if run.cancelled:
+                await self._over(row, JobState.CANCELLED)
+                return
+            hours = max(0.0, self._config.job_hours * 3600 - (time.time_ns() - (row.started_ns or 0)) / 1e9)
+            told = asyncio.create_task(self._telling(run))
+            try:
+                ended = await run.child.run(
+                    [*module("recipes.run"), str(directory.root)], {**self._environment, MARK: row.id}, directory.root,
+                    until=time.monotonic() + hours,
+                )  # fmt: skip
+            finally:
+                told.cancel()
+            result = await asyncio.to_thread(directory.result)
+            if run.cancelled or result is None or ended.code != 0:
+                await self._without_result(row, run, ended)
+                return
+        run.settling = True
+        await self._settle(row, run, spec, result)
+
+    def _prepared(self, row: JobRow, directory: JobDirectory) -> Spec:
+        """The job's spec, fixed at its first start."""
+        if (spec := directory.spec()) is None:
+            served = self._wiring.incumbent(row.scenario)
+            spec = Spec(
+                row.id, row.scenario, row.recipe, row.config, served.release, served.harness,
+                alpha=self._config.alpha, lost_allowed=self._config.lost_allowed, model=self._wiring.model(),
+            )  # fmt: skip
+            directory.write_spec(spec)
+        return spec
+
+    async def _begun(self, row: JobRow, directory: JobDirectory) -> JobRow:
+        """Count the start. Raises ReefError when the ones before led nowhere."""
+        mark = await asyncio.to_thread(directory.mark)
+        stand = await asyncio.to_thread(self._store.stand, row.id)
+        stalled = stand.stalled + 1 if mark == stand.mark and row.attempts else 1
+        if stalled > _STARTS:
+            raise ReefError(f"its process was ended {_STARTS} times without getting any further: {row.message}")
+        return await self._change(
+            row.id, state=JobState.RUNNING, started_ns=row.started_ns or time.time_ns(), attempts=row.attempts + 1,
+            mark=mark, stalled=stalled,
+        )  # fmt: skip
+
+    async def _without_result(self, row: JobRow, run: "_Run", ended: Ended) -> None:
+        if run.cancelled:
+            await self._over(row, JobState.CANCELLED)
+        elif self._closing:  # no fault of its own
+            stand = await asyncio.to_thread(self._store.stand, row.id)
+            await self._change(row.id, stalled=max(0, stand.stalled - 1))
+        elif ended.late:
+            await self._failed(row.id, f"it had not finished after {self._config.job_hours:g} hours")
+        elif ended.broken is not None:
+            await self._failed(row.id, ended.broken)
+        elif run.error is not None:
+            await self._failed(row.id, run.error)
+        elif ended.code < 0:
+            await self._change(row.id, message=f"its process was ended by signal {-ended.code}")
+            self._queue.appendleft(row.id)
+        else:
+            words = next((line for line in reversed(self.log(row.id)) if line.strip()), "")
+            said = f": {words.strip()[:_TEXT_MOST]}" if words else ""
+            await self._failed(row.id, f"it ended with exit code {ended.code} and no result{said}")
+
+    # -- what becomes of it -------------------------------------------------------------------------
+
+    async def _settle(self, row: JobRow, run: "_Run", spec: Spec, result: Result) -> None:
+        ended = {"ended_ns": time.time_ns(), "state": JobState.DONE}
+        if result.candidate is None:
+            message = result.reason or run.message or row.message
+            await self._done(row.id, **ended, outcome=Outcome.NOTHING, message=message[:_TEXT_MOST])
+            return
+        if result.gate is None:
+            raise ReefError("its candidate was not judged")
+        await self._change(row.id, progress=Progress("publish"))
+        candidate = await asyncio.to_thread(self._own, result.candidate, spec)
+        release = await self._wiring.publish(candidate, result.gate, self._policy(row.scenario))
+        outcome = {
+            ReleaseState.RELEASED: Outcome.RELEASED,
+            ReleaseState.PENDING: Outcome.PENDING,
+            ReleaseState.REJECTED: Outcome.REJECTED,
+        }[release.state]
+        if outcome is Outcome.REJECTED and result.gate.verdict is Verdict.INCONCLUSIVE:
+            outcome = Outcome.INCONCLUSIVE
+        await self._done(
+            row.id, **ended, outcome=outcome, release_id=release.id, message=result.gate.reason[:_TEXT_MOST]
+        )
+
+    def _own(self, candidate: Candidate, spec: Spec) -> Candidate:
+        """The candidate with what is the daemon's to say: whose it is, and what it used up."""
+        directory = self.directory(spec.id)
+        claimed = self._store.claimed(spec.id)
+        return replace(
+            candidate, scenario=spec.scenario, parent=spec.parent, recipe=spec.recipe, job=spec.id,
+            records=claimed.records, instructions=claimed.instructions,
+            lora=None if candidate.lora is None else str(directory.adapter),
+            peft=None if candidate.peft is None else str(directory.peft),
+        )  # fmt: skip
+
+    def _policy(self, scenario: str) -> Policy:
+        own = self._scenarios.get(scenario, ScenarioConfig()).policy
+        return Policy(own or self._config.policy)
+
+    async def _done(self, id: str, **changes: object) -> None:
+        await self._change(id, **changes)
+        await asyncio.to_thread(self._tidy, id)
+
+    async def _failed(self, id: str, reason: str) -> None:
+        _log.warning("job %s failed: %s", id, reason)
+        with contextlib.suppress(Conflict, NotFound):
+            await self._over(await asyncio.to_thread(self._store.job, id), JobState.FAILED, reason)
+
+    async def _over(self, row: JobRow, state: JobState, reason: str | None = None) -> JobRow:
+        over = await self._change(row.id, state=state, ended_ns=time.time_ns(), error=reason)
+        await asyncio.to_thread(self._tidy, row.id)
+        return over
+
+    def _tidy(self, id: str) -> None:
+        """Spec, batch, pairs, result and log stay; what is large goes: a release keeps its own copy."""
+        directory = self.directory(id)
+        for folder in (directory.adapter.parent, directory.work):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _change(self, id: str, **changes: object) -> JobRow:
+        row = await asyncio.wrap_future(self._store.change(id, **changes))
+        self._wiring.changed(row)
+        return row
+
+    async def _telling(self, run: "_Run") -> None:
+        """Write what the job says, not more often than a person can read."""
+        while True:
+            await run.news.wait()
+            run.news.clear()
+            try:
+                await self._change(run.id, progress=run.progress, message=run.message)
+            except ReefError as error:  # a full disk: what it says is not worth its life
+                _log.warning("job %s: %s", run.id, error.message)
+            await asyncio.sleep(_TELL_SECONDS)
+
+
+class _Run:
+    """The job that runs now: what it has said so far."""
+
+    def __init__(self, id: str, log: Path) -> None:
+        self.id = id
+        self.child = Child(log, self._hear)
+        self.progress: Progress | None = None
+        self.message = ""
+        self.error: str | None = None
+        self.cancelled = False
+        self.settling = False
+        self.news = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def stop(self) -> None:
+        await self.child.stop()
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        """Raises KeyError, TypeError or ValueError for what is no event."""
+        kind = event["event"]
+        if kind == "progress":
+            step, done, total, note = (event[name] for name in ("step", "done", "total", "note"))
+            if type(done) is not int or type(total) is not int:
+                raise TypeError
+            self.progress = Progress(str(step)[:40], done, total, str(note)[:_TEXT_MOST])
+        elif kind in ("say", "candidate"):
+            self.message = " ".join(str(event["text" if kind == "say" else "reason"]).split())[:_TEXT_MOST]
+        elif kind == "error":
+            hint = f" ({event['hint']})" if event["hint"] else ""
+            self.error = f"{event['message']}{hint}"[: 2 * _TEXT_MOST]
+        elif kind not in ("pair", "done"):
+            raise ValueError(kind)
+        self.news.set()

@@ -1,0 +1,138 @@
+"""Answers for jobs: the engine that serves is asked on a recipe's behalf, behind people's requests, off the record.
+
+A job has no agent whose key could be passed on, so a provider is asked with the key of the configuration or not at all.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from daemon.core.config import Config
+from daemon.core.errors import BadWeights, EngineError, UsageError
+from daemon.core.records import ChatRequest, Dialect, Finished, Message, Sampling, Text, TextDelta
+from daemon.engines.base import LoraFile, RelayEngine, RelayRequest, TokenEngine
+from daemon.server.routing import Router
+from daemon.wire.base import dialect as codec_of
+from recipes.base import Answer
+
+#: Reasons to stop that are not the model's own.
+_CUT: Final = frozenset({"length", "max_tokens"})
+_ROLES: Final = frozenset({"system", "user", "assistant"})
+_TOKENS_MOST: Final = 32_768
+_PATHS: Final = {Dialect.CHAT: "/chat/completions", Dialect.MESSAGES: "/messages"}
+#: What Anthropic's API asks of every request.
+_VERSION: Final = (b"anthropic-version", b"2023-06-01")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    messages: tuple[tuple[str, str], ...]
+    which: str
+    max_tokens: int
+    temperature: float
+    seed: int
+
+
+def parse(data: dict[str, Any]) -> Asked:
+    """Raises UsageError naming the field and its value."""
+    messages = data.get("messages")
+    if not (isinstance(messages, list) and messages and all(_is_message(said) for said in messages)):
+        raise UsageError("messages is not a list of {role, content}", hint=f"roles: {', '.join(sorted(_ROLES))}")
+    which = data.get("which", "base")
+    if which not in ("head", "base", "candidate"):
+        raise UsageError(f"which {which!r} is not head, base or candidate")
+    numbers = {"max_tokens": data.get("max_tokens", 256), "seed": data.get("seed", 0)}
+    for name, value in numbers.items():
+        if type(value) is not int or not 0 <= value < 1 << 31:
+            raise UsageError(f"{name} {value!r} is not a whole number")
+    if not 1 <= numbers["max_tokens"] <= _TOKENS_MOST:
+        raise UsageError(f"max_tokens {numbers['max_tokens']} is not from 1 to {_TOKENS_MOST}")
+    temperature = data.get("temperature", 0.0)
+    if isinstance(temperature, bool) or not isinstance(temperature, int | float) or not 0 <= temperature <= 2:
+        raise UsageError(f"temperature {temperature!r} is not a number from 0 to 2")
+    said = tuple((str(one["role"]), str(one["content"])) for one in messages)
+    return Asked(said, which, numbers["max_tokens"], float(temperature), numbers["seed"])
+
+
+def _is_message(said: object) -> bool:
+    return isinstance(said, dict) and said.get("role") in _ROLES and isinstance(said.get("content"), str)
+
+
+@dataclass(frozen=True, slots=True)
+class As:
+    """The model name and the dialect of an agent's request: they choose the engine."""
+
+    model: str = "default"
+    dialect: Dialect = Dialect.CHAT
+
+
+async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora: LoraFile | None) -> Answer:
+    """From the engine that answers requests ``like`` that. Raises EngineError, UsageError or BadWeights."""
+    engine = router.choose(like.model, like.dialect)
+    if not isinstance(engine, RelayEngine):
+        return await _generated(engine, asked, like.model, lora)
+    if lora is not None:
+        raise BadWeights(f"engine {engine.name!r} takes no LoRA adapter of ours", hint="engine: embedded")
+    if config.engines[engine.name].key == "agent":
+        raise UsageError(
+            f"a job cannot ask engine {engine.name!r}: it answers with the agent's key, and a job has no agent",
+            hint=f"set engines.{engine.name}.key to env:NAME or file:PATH",
+        )
+    return await _relayed(engine, asked, like)
+
+
+async def _generated(engine: TokenEngine, asked: Asked, model: str, lora: LoraFile | None) -> Answer:
+    request = ChatRequest(
+        model=model,
+        messages=tuple(Message(role, (Text(text),)) for role, text in asked.messages),  # type: ignore[arg-type]
+        sampling=Sampling(max_tokens=asked.max_tokens, temperature=asked.temperature, seed=asked.seed),
+    )
+    text: list[str] = []
+    finished: Finished | None = None
+    async for event in engine.generate(request, lora=lora, background=True):
+        if isinstance(event, TextDelta):
+            text.append(event.text)
+        elif isinstance(event, Finished):
+            finished = event
+    if finished is None:
+        raise EngineError("the engine ended without an end", hint="reef logs")
+    weights = engine.weights() if finished.span is None else finished.span.weights
+    return Answer("".join(text), finished.reason not in _CUT, finished.usage.completion, weights)
+
+
+async def _relayed(engine: RelayEngine, asked: Asked, like: As) -> Answer:
+    """As one whole answer."""
+    dialect = like.dialect
+    body: dict[str, Any] = {"model": like.model, "max_tokens": asked.max_tokens, "temperature": asked.temperature}
+    said = [{"role": role, "content": text} for role, text in asked.messages]
+    if dialect is Dialect.CHAT:
+        body |= {"messages": said, "seed": asked.seed}
+    else:
+        system = "\n\n".join(text for role, text in asked.messages if role == "system")
+        body |= {"messages": [one for one in said if one["role"] != "system"]} | ({"system": system} if system else {})
+    raw = json.dumps(body).encode()
+    headers = [(b"content-type", b"application/json"), (b"accept-encoding", b"identity")]
+    if dialect is Dialect.MESSAGES:
+        headers.append(_VERSION)
+    response = await engine.relay(RelayRequest("POST", _PATHS[dialect], headers, raw))
+    try:
+        answered = b"".join([chunk async for chunk in response.chunks()])
+    finally:
+        await response.close()
+    if response.status >= 400:
+        words = answered[:200].decode(errors="replace")
+        raise EngineError(f"engine {engine.name!r} answered {response.status}: {words}", hint="reef status")
+    read = codec_of(dialect).transcript(raw, answered, stream=False, redact=lambda data: (data, 0))
+    if read.answer is None:
+        raise EngineError(f"engine {engine.name!r} gave no answer: {answered[:200].decode(errors='replace')}")
+    return Answer(read.answer.text, read.stop_reason not in _CUT, read.usage.completion, None)
+
+
+def lora_file(path: Path, base: str | None) -> LoraFile:
+    """A candidate's adapter, hashed. Raises BadWeights when there is none."""
+    if base is None or not path.is_file():
+        raise BadWeights("the candidate has no LoRA adapter", hint="ask with which: head or base")
+    with path.open("rb") as file:
+        return LoraFile(path, hashlib.file_digest(file, "sha256").hexdigest(), base)

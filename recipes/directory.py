@@ -1,0 +1,187 @@
+"""A job's directory: the files that let it go on after kill -9, each written whole, in this order.
+
+``spec.json`` (the daemon's), ``batch.json``, ``candidate/`` with ``proposal.json`` last in it, ``gate.jsonl`` (a pair a
+line; a torn last line does not count) and ``result.json``. ``work/`` is the recipe's own. A file that is there is
+complete and is never written again.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from daemon.core import plain
+from daemon.core.errors import Conflict, RecipeError
+from daemon.core.learning import Batch
+from daemon.core.paths import private_directory, write_private
+from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Pair, Release
+from recipes.base import Proposal
+
+_PEFT: Final = ("adapter_model.safetensors", "adapter_config.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a job is to do, fixed at its first start. ``recipe`` is a `recipes.registry` name, ``config`` its settings
+    as given; ``harness`` are the incumbent's files; ``model`` is the sha256 of the model in use, None: not known.
+    """
+
+    id: str
+    scenario: str
+    recipe: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    incumbent: Release | None = None
+    harness: Mapping[str, str] = field(default_factory=dict)
+    alpha: float = 0.1
+    lost_allowed: int = 1
+    model: str | None = None
+
+    @property
+    def parent(self) -> str:
+        return self.incumbent.id if self.incumbent else BASE_RELEASE
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Both None: nothing was proposed, ``reason`` says why."""
+
+    candidate: Candidate | None = None
+    gate: GateResult | None = None
+    reason: str = ""
+
+
+class JobDirectory(NamedTuple):
+    root: Path
+
+    @property
+    def adapter(self) -> Path:
+        """The candidate's LoRA adapter."""
+        return self.root / "candidate" / "adapter.gguf"
+
+    @property
+    def peft(self) -> Path:
+        return self.root / "candidate" / "peft"
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "log"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """For one process at a time: what a killed daemon left behind must not write beside its successor."""
+        handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Conflict(f"another process works on {self.root}", hint="reef jobs list") from None
+            yield
+        finally:
+            os.close(handle)
+
+    # -- spec and batch -------------------------------------------------------------------------------
+
+    def spec(self) -> Spec | None:
+        data = self._read("spec.json")
+        return None if data is None else msgspec.json.decode(data, type=Spec)
+
+    def write_spec(self, spec: Spec) -> None:
+        private_directory(self.root)
+        self._write("spec.json", msgspec.json.encode(spec))
+
+    def batch(self) -> Batch | None:
+        data = self._read("batch.json")
+        return None if data is None else plain.batch(json.loads(data))
+
+    def write_batch(self, batch: Batch) -> None:
+        self._write("batch.json", msgspec.json.encode(plain.of_batch(batch)))
+
+    def forget_batch(self) -> None:
+        """Somebody else claimed part of it."""
+        (self.root / "batch.json").unlink(missing_ok=True)
+
+    # -- candidate ------------------------------------------------------------------------------------
+
+    def candidate(self) -> Candidate | None:
+        data = self._read("candidate/proposal.json")
+        return None if data is None else msgspec.json.decode(data, type=Candidate)
+
+    def write_candidate(self, candidate: Candidate, proposal: Proposal) -> Candidate:
+        """Copy the proposal's weights beside it; the returned candidate names the copies."""
+        private_directory(self.adapter.parent)
+        if proposal.lora is not None:
+            _copy(proposal.lora, self.adapter)
+        if proposal.peft is not None:
+            private_directory(self.peft)
+            for name in _PEFT:
+                _copy(proposal.peft / name, self.peft / name)
+        complete = replace(
+            candidate,
+            lora=str(self.adapter) if proposal.lora is not None else None,
+            peft=str(self.peft) if proposal.peft is not None else None,
+        )
+        self._write("candidate/proposal.json", msgspec.json.encode(complete))
+        return complete
+
+    # -- gate and result --------------------------------------------------------------------------------
+
+    def pairs(self) -> list[Pair]:
+        """Those that were measured, without a torn last one, which is cut off."""
+        path = self.root / "gate.jsonl"
+        if not path.exists():
+            return []
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.truncate(path, len(whole))
+        return [msgspec.json.decode(line, type=Pair) for line in whole.splitlines()]
+
+    def add_pair(self, pair: Pair) -> None:
+        with (self.root / "gate.jsonl").open("ab") as file:
+            file.write(msgspec.json.encode(pair) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def result(self) -> Result | None:
+        data = self._read("result.json")
+        return None if data is None else msgspec.json.decode(data, type=Result)
+
+    def write_result(self, result: Result) -> None:
+        self._write("result.json", msgspec.json.encode(result))
+
+    def mark(self) -> str:
+        """How far the job is: which files there are, and their sizes. The log is no progress."""
+        found = (path for path in sorted(self.root.rglob("*")) if path.is_file() and path.name not in ("log", "lock"))
+        return "".join(f"{path.relative_to(self.root)} {path.stat().st_size}\n" for path in found)[:4000]
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return (self.root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _write(self, name: str, data: bytes) -> None:
+        write_private(self.root / name, data)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Whole and on disk, or not there."""
+    if not source.is_file():
+        raise RecipeError(f"the recipe proposed {source}, which is no file")
+    part = target.with_name(f".{target.name}.part")
+    shutil.copyfile(source, part)
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.chmod(0o600)
+    part.replace(target)

@@ -1,0 +1,201 @@
+"""A job's way back to the daemon: what `recipes.base.Stream` and `Context` promise, over the control socket.
+
+Nothing here decides what a recipe may see: the daemon's stream does. A daemon that is gone ends the job.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from daemon.core import plain
+from daemon.core.client import Client, segment
+from daemon.core.errors import RecipeError
+from daemon.core.learning import Batch, Check, Experience, Feedback, Instruction, Progress, Split, Task, TaskSet
+from daemon.core.paths import private_directory
+from daemon.core.records import Message
+from recipes.base import Answer, Signal, Which
+from recipes.directory import JobDirectory, Spec
+
+#: Asked at once; the engine queues the rest behind people's requests.
+_AT_ONCE: Final = 8
+#: A model may be loading, and people's requests come first.
+_PATIENCE_SECONDS: Final = 1800.0
+_PAGE: Final = 200
+
+
+class Teller(Protocol):
+    """Where progress goes."""
+
+    def progress(self, at: Progress) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+class Link:
+    """The job-side routes of the daemon."""
+
+    def __init__(self, socket: Path, job: str) -> None:
+        self._client = Client(socket, timeout=_PATIENCE_SECONDS)
+        self._path = f"/reef/jobs/{segment(job)}"
+
+    def offered(self, **query: object) -> Any:
+        return self._client.get(f"{self._path}/stream", **query)
+
+    def claim(self, batch: Batch) -> None:
+        """All of it or Conflict."""
+        notes = {note.id: None for note in batch.notes}
+        body: dict[str, object] = {
+            "records": [one.receipt for one in batch.experience],
+            "reports": list(notes),
+            "instructions": [one.id for one in batch.instructions],
+        }
+        self._client.post(f"{self._path}/claim", body)
+
+    def answer(self, body: Mapping[str, object]) -> Answer:
+        return Answer(**self._client.post(f"{self._path}/answer", body))
+
+    def tasks(self, scenario: str, set: TaskSet) -> list[Task]:
+        items: list[Task] = []
+        query: dict[str, object] = {"scenario": scenario, "set": set.value, "limit": _PAGE}
+        while True:
+            page = self._client.get("/reef/tasks", **query)
+            items += msgspec.convert(page["items"], list[Task])
+            if not page.get("next"):
+                return items
+            query["before"] = page["next"]
+
+    def model(self) -> tuple[Path, str]:
+        told = self._client.get(f"{self._path}/model")
+        return Path(told["path"]), told["sha256"]
+
+
+class JobStream:
+    """`recipes.base.Stream`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def experience(
+        self, *, split: Split = Split.TRAIN, signals: Sequence[Signal] = (), limit: int = 1000
+    ) -> list[Experience]:
+        found: dict[tuple[object, str], Experience] = {}  # the same said twice is one
+        query: dict[str, object] = {"split": split.value, "signals": ",".join(signals) or None, "after": 0}
+        while len(found) < limit:
+            told = self._link.offered(**query, limit=min(_PAGE, limit - len(found)))
+            for data in told["experience"]:
+                one = plain.experience(data)
+                found.setdefault((one.prompt, one.answer), one)
+            if told["next"] is None:
+                break
+            query["after"] = told["next"]
+        return list(found.values())
+
+    def notes(self) -> list[Feedback]:
+        return [Feedback(**note) for note in self._link.offered(limit=0)["notes"]]
+
+    def instructions(self) -> list[Instruction]:
+        return [plain.instruction(one) for one in self._link.offered(limit=0)["instructions"]]
+
+
+class JobContext:
+    """`recipes.base.Context`; ``job`` is the whole directory, of which ``directory`` is the recipe's part."""
+
+    def __init__(self, link: Link, spec: Spec, job: JobDirectory, teller: Teller) -> None:
+        self.scenario = spec.scenario
+        self.incumbent = spec.incumbent
+        self.job = job
+        private_directory(job.work)
+        self.directory = job.work
+        self._link = link
+        self._spec = spec
+        self._teller = teller
+
+    def harness(self) -> Mapping[str, str]:
+        return dict(self._spec.harness)
+
+    def base_model(self) -> tuple[Path, str]:
+        path, sha256 = self._link.model()
+        if self._spec.model is not None and sha256 != self._spec.model:
+            raise RecipeError("another model is in use than when the job began", hint="reef models list")
+        return path, sha256
+
+    def tasks(self, set: TaskSet) -> list[Task]:
+        return self._link.tasks(self.scenario, set)
+
+    def answer(
+        self,
+        conversations: Sequence[Sequence[Message]],
+        *,
+        which: Which = Which.BASE,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> list[Answer]:
+        asked = {"which": which.value, "max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+
+        def one(conversation: Sequence[Message]) -> Answer:
+            messages = [{"role": said.role, "content": said.text} for said in conversation]
+            return self._link.answer({"messages": messages, **asked})
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(one, conversations))
+
+    def passes(self, check: Check, answer: Answer, prompt: str = "") -> bool:
+        from recipes.tasks import checks  # not at import: only the gate and recipes that measure need it
+
+        return checks.passes(check, answer, prompt)
+
+    def progress(self, step: str, done: int = 0, total: int = 0, note: str = "") -> None:
+        self._teller.progress(Progress(step, done, total, note))
+
+    def say(self, text: str) -> None:
+        self._teller.say(text)
+
+    def train(self, module: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        from recipes.lora import environment  # not at import: few recipes train
+
+        python = environment.python(self.say)
+        return trained([str(python), "-P", "-m", module], spec, self._teller, self.directory)
+
+
+def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path) -> Mapping[str, Any]:
+    """Run a train step: ``spec`` on its stdin; progress, say, error and result events as lines on its stdout, its
+    stderr in the job's log. Raises RecipeError with its words.
+    """
+    root = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root, "PYTHONUNBUFFERED": "1"}
+    last: dict[str, Any] = {}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(spec).encode())
+        process.stdin.close()
+        for line in process.stdout:
+            try:
+                last = json.loads(line)
+                _tell(last, teller)
+            except (ValueError, KeyError, TypeError):
+                print(line.decode(errors="replace").rstrip(), file=sys.stderr)  # a library's own words
+    if last.get("event") == "error":
+        raise RecipeError(str(last.get("message")), hint=last.get("hint"))
+    if process.returncode != 0 or last.get("event") != "result":
+        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
+        raise RecipeError(f"{command[-1]} ended without a result: {how}", hint="its last words are in the job's log")
+    return {name: value for name, value in last.items() if name != "event"}
+
+
+def _tell(event: Mapping[str, Any], teller: Teller) -> None:
+    if event["event"] == "progress":
+        fields = {name: event[name] for name in ("done", "total", "note") if name in event}
+        teller.progress(Progress(str(event.get("step", "train")), **fields))
+    elif event["event"] == "say":
+        teller.say(str(event["text"]))

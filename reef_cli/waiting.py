@@ -1,0 +1,58 @@
+"""Following a job: its progress on stderr as it gets on, and the exit code that its end deserves."""
+
+import time
+from typing import Any
+
+from daemon.core.errors import ExitCode, GateRefused, ReefError
+from reef_cli import diagnostics, output
+from reef_cli.client import Client, segment
+
+_PAUSE_SECONDS = 0.3
+_OVER = ("done", "failed", "cancelled")
+
+
+def followed(client: Client, job: dict[str, Any]) -> dict[str, Any]:
+    """Wait until it is over, telling on stderr what it does; the job as it ended."""
+    told: tuple[object, ...] = ()
+    while True:
+        row: dict[str, Any] = client.get(f"/reef/jobs/{segment(str(job['id']))}")
+        at = row["progress"] or {"step": row["state"], "done": 0, "total": 0, "note": ""}
+        tenth = at["done"] * 10 // at["total"] if at["total"] else at["done"]
+        now = (at["step"], tenth, row["message"])
+        if now != told and row["state"] not in _OVER:
+            told = now
+            diagnostics.say(f"  {progress(row) or row['state']}")
+        if row["state"] in _OVER:
+            return row
+        time.sleep(_PAUSE_SECONDS)
+
+
+def ended(row: dict[str, Any]) -> int:
+    """One line of what became of a job. Raises ReefError where it failed, GateRefused where the gate said no."""
+    if row["state"] != "done":
+        what = f"failed: {row['error']}" if row["state"] == "failed" else "was cancelled"
+        raise ReefError(f"job {row['id']} {what}", hint=f"reef jobs show {row['id']}")
+    if row["outcome"] in ("rejected", "inconclusive"):
+        release = row["release_id"]
+        raise GateRefused(
+            f"{row['outcome']}: {row['message']}", hint=f"reef releases show {release}" if release else None
+        )
+    output.line("  ".join(filter(None, [row["outcome"], row["release_id"], output.one_line(row["message"], 200)])))
+    return ExitCode.OK
+
+
+def refused(row: dict[str, Any]) -> int:
+    """The exit code of the same, for an answer in JSON."""
+    if row["state"] != "done":
+        return ExitCode.FAILED
+    return ExitCode.GATE if row["outcome"] in ("rejected", "inconclusive") else ExitCode.OK
+
+
+def progress(row: dict[str, Any]) -> str:
+    """Where a job is, in a few words."""
+    at = row["progress"]
+    if at is None:
+        return str(row["message"])
+    amount = f" {at['done']} of {at['total']}" if at["total"] else f" {at['done']}" if at["done"] else ""
+    said = at["note"] or row["message"]
+    return output.one_line(f"{at['step']}{amount}{f', {said}' if said else ''}", 100)

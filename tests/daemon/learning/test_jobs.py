@@ -1,0 +1,287 @@
+"""Jobs in real processes, with recipes that misbehave: each ends with a clear word, and the next one runs."""
+
+import asyncio
+import json
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from daemon.core.errors import Conflict
+from daemon.core.learning import JobRow, JobState, Outcome
+from daemon.core.releases import Candidate, GateResult, Verdict
+from daemon.learning.jobs import Jobs
+from daemon.store.jobs import Claim
+from recipes.directory import Result
+from tests.daemon.learning.conftest import Bench
+from tests.fakes.exchanges import record, transcript, user
+from tests.fakes.recipes import hostile
+
+HOSTILE = {
+    "raises": ("raise RuntimeError('no luck today')", "the recipe raised RuntimeError: no luck today"),
+    "exits": ("os._exit(0)", "ended with exit code 0 and no result"),
+    "exits_badly": ("os.write(2, b'last words\\n'); os._exit(3)", "exit code 3 and no result: last words"),
+    "speaks_gibberish": (
+        "for fd in channels():\n    try: os.write(fd, b'gibberish\\n')\n    except OSError: pass\ntime.sleep(60)",
+        "it sent what is no event: 'gibberish",
+    ),
+    "floods": (
+        "for fd in channels():\n    try:\n        while True: os.write(fd, b'x' * 65536)\n    except OSError: pass",
+        "a line of more than 1 MiB",
+    ),
+    "needs_a_ghost": ("import no_such_package_here", "ModuleNotFoundError"),
+    "fills_the_disk": (
+        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+        "return Batch(notes=(Feedback('rep_x', 1.0, 'y' * 999, None),))",
+        "File too large",
+    ),
+}
+
+
+def processes_of(group: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
+def pid_of(jobs: Jobs) -> int:
+    run = jobs._current
+    process = None if run is None else run.child._process
+    return 0 if process is None or process.returncode is not None else process.pid
+
+
+async def ran(bench: Bench, name: str, body: str, **changes: float) -> JobRow:
+    recipe = hostile(bench.home.root, name, body)
+    async with bench.running(**changes) as jobs:
+        row = await jobs.submit("default", recipe, {})
+        return await bench.over(row.id)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_recipe_fails_with_a_clear_word(bench: Bench, name: str) -> None:
+    body, words = HOSTILE[name]
+    row = await ran(bench, name, body)
+    assert row.state is JobState.FAILED
+    assert row.error is not None
+    assert words in row.error
+
+
+async def test_what_a_recipe_prints_goes_to_a_bounded_log(bench: Bench) -> None:
+    row = await ran(bench, "prints", "for n in range(200_000): print('line', n)\nprint('the end')")
+    assert (row.state, row.outcome) == (JobState.DONE, Outcome.NOTHING)
+    log = bench.home.jobs / row.id / "log"
+    assert log.stat().st_size <= 1 << 20
+    assert log.read_text().splitlines()[-1] == "the end"
+
+
+async def test_a_child_that_stays_behind_is_ended_with_its_job(bench: Bench) -> None:
+    body = """
+child = subprocess.Popen(['sleep', '600'])
+open('/tmp/reef-child-%d' % os.getpgrp(), 'w').write(str(child.pid))
+"""
+    row = await ran(bench, "forks", body)
+    assert row.state is JobState.DONE
+    (note,) = Path("/tmp").glob("reef-child-*")
+    pid = int(note.read_text())
+    note.unlink()
+    await bench.until(lambda: not _lives(pid), 5)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_a_job_that_never_ends_is_stopped_at_its_hour(bench: Bench) -> None:
+    row = await ran(bench, "endless", "while True: time.sleep(1)", job_hours=3 / 3600)
+    assert row.state is JobState.FAILED
+    assert row.error is not None
+    assert "had not finished after" in row.error
+
+
+async def test_cancel_leaves_no_process(bench: Bench) -> None:
+    deaf = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: None)"
+    body = f"{deaf}\nsubprocess.run(['sleep', '600'])\ntime.sleep(600)"
+    recipe = hostile(bench.home.root, "stubborn", body)
+    async with bench.running() as jobs:
+        row = await jobs.submit("default", recipe, {})
+        group = await bench.until(lambda: pid_of(jobs))
+        await bench.until(lambda: len(processes_of(group)) == 2)
+        over = await jobs.cancel(row.id)
+        assert (over.state, processes_of(group)) == (JobState.CANCELLED, [])
+        with pytest.raises(Conflict, match="is cancelled"):
+            await jobs.cancel(row.id)
+
+
+async def test_two_jobs_at_once_queue_and_a_queued_one_can_be_cancelled(bench: Bench) -> None:
+    recipe = hostile(bench.home.root, "slow", "time.sleep(1)")
+    async with bench.running() as jobs:
+        rows = [await jobs.submit("default", recipe, {}) for _ in range(3)]
+        assert (await jobs.cancel(rows[1].id)).state is JobState.CANCELLED
+        first, last = await bench.over(rows[0].id), await bench.over(rows[2].id)
+    assert first.ended_ns is not None
+    assert last.started_ns is not None
+    assert last.started_ns >= first.ended_ns
+    assert bench.store.learning.job(rows[1].id).attempts == 0
+
+
+async def test_a_job_that_is_killed_goes_on_until_it_gets_nowhere(bench: Bench) -> None:
+    row = await ran(bench, "kills_itself", "os.kill(os.getpid(), 9)")
+    assert (row.state, row.attempts) == (JobState.FAILED, 3)
+    assert row.error is not None
+    assert "3 times without getting any further" in row.error
+    assert "signal 9" in row.error
+
+
+async def test_a_job_that_gets_on_may_be_killed_often(bench: Bench) -> None:
+    body = """
+work = os.path.join(os.getcwd(), 'work')
+done = len(os.listdir(work))
+open(os.path.join(work, str(done)), 'w').close()
+if done < 5: os.kill(os.getpid(), 9)
+"""
+    row = await ran(bench, "gets_on", body)
+    assert (row.state, row.outcome, row.attempts) == (JobState.DONE, Outcome.NOTHING, 6)
+
+
+async def test_a_daemon_that_stops_leaves_the_job_to_the_next(bench: Bench) -> None:
+    body = "time.sleep(600 if not os.path.exists(os.path.join(os.getcwd(), '..', '..', 'go')) else 0)"
+    recipe = hostile(bench.home.root, "waits", body)
+    async with bench.running() as jobs:
+        row = await jobs.submit("default", recipe, {})
+        group = await bench.until(lambda: pid_of(jobs))
+    assert processes_of(group) == []
+    kept = bench.store.learning.job(row.id)
+    assert (kept.state, kept.attempts) == (JobState.RUNNING, 1)
+    (bench.home.root / "go").touch()
+    async with bench.running():
+        over = await bench.over(row.id)
+    assert (over.state, over.outcome, over.attempts) == (JobState.DONE, Outcome.NOTHING, 2)
+
+
+async def test_a_daemon_that_is_killed_takes_its_job_along(bench: Bench) -> None:
+    """The job's stdin is a pipe of the daemon's: its end is the end."""
+    recipe = hostile(bench.home.root, "outlives", "subprocess.run(['sleep', '600'])")
+    async with bench.running() as jobs:
+        await jobs.submit("default", recipe, {})
+        group = await bench.until(lambda: pid_of(jobs))
+        await bench.until(lambda: len(processes_of(group)) == 2)
+        run = jobs._current
+        assert run is not None
+        assert run.child._process is not None
+        assert run.child._process.stdin is not None
+        run.child._process.stdin.close()
+        await bench.until(lambda: processes_of(group) == [], 10)
+
+
+async def test_a_result_on_disk_is_published_by_whoever_finds_it(bench: Bench) -> None:
+    receipt = record(bench.store, transcript([user("x")], "y")).receipt
+    gate = GateResult(Verdict.ACCEPT, "better", 0.1, 5, 0, 0, 10.0, 0.03, 5, 0, 5)
+    async with bench.running() as jobs:
+        recipe = hostile(bench.home.root, "unused", "time.sleep(600)")
+        row = await jobs.submit("default", recipe, {})
+        await bench.until(lambda: pid_of(jobs))
+    await asyncio.wrap_future(bench.store.learning.claim(row.id, Claim(records=(receipt,))))
+    forged = Candidate(
+        "other", "r9-x", "why", "other", "job_other", harness={"playbook.md": "x"}, records=("rec_forged",)
+    )
+    jobs.directory(row.id).write_result(Result(forged, gate))
+    async with bench.running():
+        over = await bench.over(row.id)
+    assert (over.state, over.outcome, over.release_id) == (JobState.DONE, Outcome.RELEASED, "r1-0000000a")
+    (candidate,) = bench.published.candidates
+    assert (candidate.scenario, candidate.job, candidate.parent) == ("default", row.id, "base"), "the daemon's to say"
+    assert candidate.records == (receipt,)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "policy", "outcome"),
+    [
+        (Verdict.ACCEPT, "auto", Outcome.RELEASED),
+        (Verdict.ACCEPT, "review", Outcome.PENDING),
+        (Verdict.REJECT, "auto", Outcome.REJECTED),
+        (Verdict.INCONCLUSIVE, "auto", Outcome.INCONCLUSIVE),
+    ],
+)
+async def test_the_outcome_follows_the_verdict_and_the_policy(
+    bench: Bench, verdict: Verdict, policy: str, outcome: Outcome
+) -> None:
+    gate = GateResult(verdict, "because", 0.1, 0, 0, 0, 1.0, 1.0, 5, 0, 0)
+    result = Result(Candidate("default", "base", "why", "x", "x", harness={"a": "b"}), gate)
+    written = msgspec.json.encode(result).decode()
+    path = "os.path.join(os.getcwd(), 'result.json')"
+    recipe = hostile(bench.home.root, "judged", f"open({path}, 'w').write({written!r})\nos._exit(0)")
+    async with bench.running(policy=policy) as jobs:
+        over = await bench.over((await jobs.submit("default", recipe, {})).id)
+    assert (over.outcome, over.message) == (outcome, "because")
+
+
+async def test_what_is_told_is_on_disk_first(bench: Bench) -> None:
+    row = await ran(bench, "plain", "pass")
+    assert [told.state for told in bench.told if told.id == row.id][-1] is JobState.DONE
+    assert bench.told[-1] == row
+    assert not (bench.home.jobs / row.id / "work").exists()
+
+
+async def test_a_second_process_of_a_job_does_not_write_beside_the_first(bench: Bench) -> None:
+    recipe = hostile(bench.home.root, "holds", "time.sleep(600)")
+    async with bench.running() as jobs:
+        row = await jobs.submit("default", recipe, {})
+        await bench.until(lambda: (bench.home.jobs / row.id / "work").exists())
+        with pytest.raises(Conflict, match="another process"), jobs.directory(row.id).held():
+            pass
+        await jobs.cancel(row.id)
+    spec = json.loads((bench.home.jobs / row.id / "spec.json").read_bytes())
+    assert spec["recipe"] == recipe
+
+
+async def test_a_place_that_cannot_be_written_fails_the_job_not_the_queue(bench: Bench) -> None:
+    recipe = hostile(bench.home.root, "fine", "pass")
+    async with bench.running() as jobs:
+        bench.home.jobs.rmdir()
+        bench.home.jobs.write_text("a file where a folder should be")
+        row = await bench.over((await jobs.submit("default", recipe, {})).id)
+        assert row.state is JobState.FAILED
+        assert str(bench.home.jobs) in str(row.error)
+        bench.home.jobs.unlink()
+        bench.home.jobs.mkdir()
+        assert (await bench.over((await jobs.submit("default", recipe, {})).id)).state is JobState.DONE
+
+
+async def test_keys_of_the_person_are_kept_from_jobs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    row = await ran(bench, "looks", "print(sorted(os.environ)); print(os.nice(0))")
+    log = (bench.home.jobs / row.id / "log").read_text()
+    assert "OPENAI_API_KEY" not in log
+    assert "LC_ALL" in log
+    assert log.splitlines()[-1] == "19"
+
+
+async def test_jobs_survive_random_kills(bench: Bench) -> None:
+    body = """
+work = os.path.join(os.getcwd(), 'work')
+for n in range(8):
+    open(os.path.join(work, str(n)), 'w').close()
+    time.sleep(0.05)
+"""
+    recipe = hostile(bench.home.root, "steps", body)
+    async with bench.running() as jobs:
+        row = await jobs.submit("default", recipe, {})
+        for n in range(3):
+            pid = await bench.until(lambda: pid_of(jobs))
+            await asyncio.sleep(0.2 * n)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            await bench.until(lambda pid=pid: pid_of(jobs) != pid)
+        over = await bench.over(row.id)
+    assert over.state.over
