@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.releases import BASE_RELEASE
-from daemon.server import actions, control, inference
+from daemon.server import actions, control, inference, install
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -46,6 +46,10 @@ _routes = [
     Route("/reef/models/use", actions.use_model, methods=["POST"]),
     Route("/reef/models/{name}", actions.remove_model, methods=["DELETE"]),
     Route("/reef/shutdown", actions.shutdown, methods=["POST"]),
+    Route("/reef/harness", install.harness),
+    Route("/reef/harness/releases", install.newer),
+    Route("/reef/harness/install", install.install),
+    Route("/reef/harness/adapters", install.adapters),
 ]
 
 

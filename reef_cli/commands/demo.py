@@ -3,13 +3,15 @@
 Every step uses what a user's own agent would use: the agent token, over TCP. A step that fails makes the exit code 1.
 """
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from adapters import base, pi
+from adapters import apply, pi
+from adapters.plan import Choice, InstallPlan, find_node
 from daemon.core.errors import ExitCode, NotFound, ReefError
 from daemon.core.paths import Home, home
 from reef_cli import conversation, diagnostics, output
@@ -156,14 +158,12 @@ class _Run:
 
     def pi(self) -> dict[str, Any]:
         client = self._need_client()
-        node = base.find_node()
+        node = find_node()
         if node is None:
             return self._skip("there is no Node.js with npm on this machine")
-        url = client.get("/reef/status")["url"]
-        context = client.get("/reef/config")["embedded"]["context"] or 8192
-        plan = pi.plan(self._place, url, node, scenario=SCENARIO, context=context)
-        base.apply(plan, node, diagnostics.say)
-        self._show(f"   $ pi -p {_PI_PROMPT!r}")
+        plan = pi.Pi().plan(self._place, node, Choice())
+        apply.apply(plan, diagnostics.say)
+        self._show(f"   $ reef-pi -p {_PI_PROMPT!r}")
         answer = _pi_answer(plan)
         for line in output.visible(answer).splitlines():
             self._show(f"   {line}")
@@ -209,16 +209,16 @@ class _Run:
         return self._receipts[0]
 
 
-def _pi_answer(plan: base.InstallPlan) -> str:
+def _pi_answer(plan: InstallPlan) -> str:
     """Run Pi on one prompt in an empty repository; what it printed."""
     with tempfile.TemporaryDirectory(prefix="reef-demo-") as directory:
         work = Path(directory)
         (work / ".git").mkdir()
         try:
             done = subprocess.run(
-                [*plan.command, "-p", _PI_PROMPT],
+                [str(plan.home / plan.wrapper), "-p", _PI_PROMPT],
                 cwd=work,
-                env=base.environment(plan),
+                env={**os.environ, "REEF_SCENARIO": SCENARIO},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
