@@ -33,7 +33,8 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
     """Install what is missing, write the files and the receipt. Raises ReefError with npm's words when it fails,
     Conflict where the link's place is taken."""
     links = _links(plan)
-    private_directory(plan.root)
+    for folder in (plan.home, plan.root.parent, plan.root):
+        private_directory(folder)
     if not is_installed(plan):
         (plan.home / plan.receipt).unlink(missing_ok=True)
         _packages(plan, say)
