@@ -57,6 +57,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "tokens" / "release"
 
     @property
+    def releases_seen(self) -> Path:
+        """The newest release of each scenario, kept apart from the repository: a chain that got shorter is noticed."""
+        return self.root / "tokens" / "releases.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -7,6 +7,7 @@ not in there is not vouched for. Frozen: a release is never changed, only follow
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 #: The release every scenario starts from: the agent and the model as they are, nothing evolved. It has no commit.
@@ -58,6 +59,15 @@ class Weights:
     def digest(self) -> str:
         """As in `daemon.core.records.TokenSpan.weights`."""
         return f"{self.base}+{self.sha256}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoraFile:
+    """A GGUF LoRA adapter on disk: ``sha256`` of its bytes, ``base`` the sha256 of the GGUF model it was trained on."""
+
+    path: Path
+    sha256: str
+    base: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +123,8 @@ class Release:
 
     ``number`` counts from 1 along the chain and never goes back. ``files`` maps every path of the snapshot below
     ``harness/`` and ``weights/`` to its sha256. ``records``, ``reports`` and ``instructions`` are what it learned from.
-    ``commit`` is the Git commit that holds it; the manifest itself leaves ``state``, ``commit`` and ``head`` out.
+    ``commit`` is the Git commit that holds it; the manifest itself leaves ``state``, ``commit``, ``head`` and
+    ``note`` out.
     """
 
     id: str
@@ -138,6 +149,8 @@ class Release:
     state: ReleaseState = ReleaseState.RELEASED
     commit: str | None = None
     head: bool = False
+    #: Why it waits or was turned down, where that is not the gate's word.
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +173,6 @@ class Candidate:
     harness: Mapping[str, str | None] = field(default_factory=dict)
     lora: str | None = None
     peft: str | None = None
+    #: The sha256 of the GGUF model that ``lora`` belongs to.
+    base: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

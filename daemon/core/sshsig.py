@@ -1,8 +1,8 @@
 """Signatures that OpenSSH and Git can check: SSHSIG with Ed25519 (openssh/PROTOCOL.sshsig).
 
 Owns the key that signs this home's releases. Byte-equal to what ``ssh-keygen -Y sign`` makes, so nobody has to trust
-this code to check a release. Whatever cannot be read as a signature by that one key is refused: there is no way here to
-say "unsigned, but fine". Imports `cryptography` only when used; checking a manifest also works with ``ssh-keygen`` alone.
+this code to check a release. Whatever cannot be read as a signature by that one key is refused: there is no way here
+to say "unsigned, but fine". Imports `cryptography` only when used; ``ssh-keygen`` alone can check a manifest too.
 """
 
 import base64
@@ -82,7 +82,7 @@ def signer(home: Home) -> Signer:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigError(
             f"{path} is not a key that can sign releases: {error}",
-            hint=f"restore it from a backup, or rm {path}: a new one is made, and releases signed until now are refused",
+            hint=f"restore it, or rm {path}: a new one is made, and releases signed until now are refused",
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigError(f"{path} is not an Ed25519 key", hint=f"rm {path}: a new one is made")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from daemon.core.records import ChatRequest, Dialect, EngineEvent
+from daemon.core.releases import LoraFile as LoraFile
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -54,15 +55,6 @@ class ModelFile:
     sha256: str
     licence: str
     source: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoraFile:
-    """A GGUF LoRA adapter on disk: ``sha256`` of its bytes, ``base`` the sha256 of the GGUF model it was trained on."""
-
-    path: Path
-    sha256: str
-    base: str
 
 
 class TokenEngine(Protocol):

@@ -1,0 +1,197 @@
+"""The bare repository: one lock, refs moved by compare-and-swap, and the few `git` calls that this takes.
+
+Every writer holds one lock (`Repository.locked`), and passes it on to the git it starts: a killed publisher's lock
+then lives until its git has ended too. So under the lock any ``*.lock`` of a ref is stale, and is swept; without that a
+publisher killed in the wrong moment would stop all others for good. Nothing here reads a person's Git configuration or
+runs a hook.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from daemon.core.errors import Conflict, StoreError
+from daemon.core.paths import private_directory, write_private
+
+NONE: Final = "0" * 40
+_TIMEOUT: Final = 120.0
+INSTALL: Final = "install git: releases are kept in a Git repository"
+#: Loose objects from which on `Repository.tidy` packs them.
+_MANY: Final = 2000
+
+
+class Move(NamedTuple):
+    """One ref's step in a transaction; `NONE` as ``new`` deletes, as ``old`` demands that there is none."""
+
+    ref: str
+    new: str
+    old: str
+
+
+def environment(path: Path) -> dict[str, str]:
+    """What git runs under: no configuration, hooks, replacements or GIT_* of the person's or of a caller's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {
+        "GIT_DIR": str(path),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+class Repository:
+    """One bare repository. Safe from any thread and any number of processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = path / "reef-publish.lock"
+
+    @classmethod
+    def open(cls, path: Path, allowed_signers: Path) -> "Repository":
+        """Make it on first use, and bring its configuration back to what it must be. Raises StoreError."""
+        self = cls(path)
+        private_directory(path)
+        wanted = _configuration(allowed_signers).encode()
+        with self.locked():
+            config = path / "config"
+            if not config.exists() or config.read_bytes() != wanted or not (path / "objects").is_dir():
+                self.run("init", "--quiet", "--bare", "--template=", "--initial-branch=_", str(path))
+                write_private(config, wanted)
+        return self
+
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """Hold the only lock there is; waits for it. Yields its descriptor."""
+        try:
+            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise store_error(error, self._lock) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            self._sweep()
+            yield handle
+        finally:
+            os.close(handle)  # not LOCK_UN: a git that outlives us keeps it
+
+    def _sweep(self) -> None:
+        """Remove what a killed git left: nobody else can be writing now."""
+        for name in ("packed-refs.lock", "packed-refs.new", "HEAD.lock", "config.lock", "gc.pid", "gc.pid.lock"):
+            with suppress(FileNotFoundError):
+                (self.path / name).unlink()
+        for folder, _, names in os.walk(self.path / "refs"):
+            for name in names:
+                if name.endswith(".lock"):
+                    Path(folder, name).unlink(missing_ok=True)
+
+    def run(self, *words: str, data: bytes = b"", lock: int | None = None) -> bytes:
+        """Run git; its stdout. Raises StoreError with git's own words."""
+        done = self._git(words, data, lock)
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            why = said[-1] if said else _ended(done.returncode)
+            raise StoreError(f"git {words[0]} in {self.path}: {why}", hint="reef doctor")
+        return done.stdout
+
+    def _git(self, words: Sequence[str], data: bytes, lock: int | None) -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return subprocess.run(
+                ["git", *words],
+                input=data,
+                capture_output=True,
+                timeout=_TIMEOUT,
+                check=False,
+                cwd=self.path,
+                env=environment(self.path),
+                pass_fds=() if lock is None else (lock,),
+            )
+        except FileNotFoundError as error:
+            raise StoreError("git is not installed", hint=INSTALL) from error
+        except subprocess.TimeoutExpired as error:
+            raise StoreError(f"git {words[0]} has not ended for {_TIMEOUT:.0f} s", hint="reef doctor") from error
+
+    def move(self, moves: Sequence[Move], lock: int) -> None:
+        """Move refs, all or none. Raises Conflict when one of them is not at its ``old`` any more."""
+        lines = b"".join(f"update {move.ref}\0{move.new}\0{move.old}\0".encode() for move in moves)
+        done = self._git(("update-ref", "--stdin", "-z"), lines, lock)
+        if done.returncode == 0:
+            return
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if "but expected" in said or "already exists" in said:
+            raise Conflict(f"someone else moved the head: {said}", hint="reef releases list")
+        raise StoreError(f"the head could not be moved: {said or _ended(done.returncode)}", hint="reef doctor")
+
+    def ref(self, name: str) -> str | None:
+        """The commit a ref names. As git does, loose before packed: `gc` writes the packed one before it removes the
+        loose one.
+        """
+        for path, pattern in ((name, r"([0-9a-f]{40})\n"), ("packed-refs", rf"^([0-9a-f]{{40}}) {re.escape(name)}\n")):
+            try:
+                text = (self.path / path).read_text("utf-8")
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if found := re.search(pattern, text, re.MULTILINE):
+                return found[1]
+        return None
+
+    def refs(self, below: str) -> dict[str, str]:
+        """Name → commit of all refs below a prefix such as ``refs/reef/``."""
+        told = self.run("for-each-ref", "--format=%(refname) %(objectname)", below).decode()
+        return dict(line.split(" ", 1) for line in told.splitlines())
+
+    def show_as_branch(self, ref: str) -> None:
+        """Let `git clone --branch` see a scenario's ref, as it sees only branches."""
+        branch = f"refs/heads/{ref.rpartition('/')[2]}"
+        if not (self.path / branch).exists():
+            self.run("symbolic-ref", branch, ref)
+
+    def tidy(self) -> bool:
+        """Pack loose objects when there are many: only here and only under the lock (`git gc` beside a publisher
+        deletes what that one is about to name). Whether it did.
+        """
+        with self.locked() as lock:
+            told = self.run("count-objects", lock=lock).split()
+            if int(told[0]) < _MANY:
+                return False
+            self.run("gc", "--quiet", lock=lock)
+        return True
+
+
+def _configuration(allowed_signers: Path) -> str:
+    quoted = str(allowed_signers).replace("\\", "\\\\").replace('"', '\\"')
+    return f"""\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\tfsync = all
+\tlogAllRefUpdates = false
+\thooksPath = /dev/null
+[gc]
+\tauto = 0
+[gpg]
+\tformat = ssh
+[gpg "ssh"]
+\tallowedSignersFile = "{quoted}"
+"""
+
+
+def _ended(code: int) -> str:
+    return f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+
+
+def store_error(error: OSError, path: Path) -> StoreError:
+    """A file system's refusal in a person's words."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return StoreError(
+        f"cannot write {error.filename or path}: {error.strerror}",
+        hint=f"free some space for {path}" if full else "reef doctor",
+    )

@@ -1,0 +1,293 @@
+"""The chain's writing side: candidates kept, released, turned down; rollbacks.
+
+A head moves only here, under the repository's one lock, by compare-and-swap, to a commit whose objects are on disk. A
+job is released at most once however often that is asked for. Nothing here judges: who calls has the gate's word or a
+person's.
+"""
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from daemon.core import sshsig
+from daemon.core.errors import BadWeights, Conflict, NotFound, RecipeError
+from daemon.core.paths import Home
+from daemon.core.releases import (
+    BASE_RELEASE,
+    Candidate,
+    GateResult,
+    Release,
+    ReleaseKind,
+    ReleaseState,
+    Verdict,
+    Weights,
+)
+from daemon.store.releases import commits, texts
+from daemon.store.releases.chain import CANDIDATES, LORA_PATH, Chain, Tip, ref_of
+from daemon.store.releases.commits import Snapshot
+from daemon.store.releases.git import NONE, Move, Repository
+from daemon.store.releases.objects import Reader, Writer
+
+_PEFT: Final = "weights/peft/adapter_model.safetensors"
+_PEFT_CONFIG: Final = "weights/peft/adapter_config.json"
+_WEIGHTS: Final = (LORA_PATH, _PEFT, _PEFT_CONFIG)
+_LARGEST_CONFIG: Final = 100_000
+_JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+#: Tips that were cut off, because they could not be proved, when the chain went on without them.
+_CUT: Final = "refs/reef-cut/"
+
+
+class Releases(Chain):
+    """All scenarios' releases of one home. Blocking: call it off the event loop; safe beside other processes."""
+
+    @classmethod
+    def open(cls, home: Home) -> "Releases":
+        """Makes key and repository on first use. Raises ConfigError, StoreError."""
+        signer = sshsig.signer(home)
+        allowed = home.release_key.with_name(f"{home.release_key.name}.allowed")
+        return cls(home, Repository.open(home.releases, allowed), signer)
+
+    def propose(
+        self, candidate: Candidate, gate: GateResult | None, state: ReleaseState = ReleaseState.PENDING, note: str = ""
+    ) -> Release:
+        """Keep a candidate, outside the chain. For a job that has one already, or was released, that one instead.
+
+        Raises RecipeError for a harness that may not be released, BadWeights, NotFound for an unknown parent,
+        Untrusted, StoreError.
+        """
+        if not _JOB.fullmatch(candidate.job):
+            raise RecipeError(f"{candidate.job!r} is not a job's id")
+        with Reader(self._repository) as reader:
+            parent = self._parent(reader, candidate)
+            writer = Writer(self._repository)
+            blobs, files = self._content(writer, candidate, parent)
+            weights = parent.release.weights if parent else None
+            if candidate.lora is not None:
+                weights = self._put_weights(writer, candidate, blobs, files)
+        release = _described(candidate, gate, state, note)
+        mark = hashlib.sha256(f"{candidate.job} {release.created_ns} {sorted(files.items())}".encode()).hexdigest()[:8]
+        release = replace(release, id=f"r0-{mark}", files=files, weights=weights)
+        made = commits.make(writer, self._signer, release, blobs, parent.commit if parent else None)
+        writer.settle()
+        with self._repository.locked() as lock, Reader(self._repository) as reader:
+            if known := self._known(reader, candidate):
+                return known
+            self._repository.move([Move(CANDIDATES + candidate.job, made.commit, NONE)], lock)
+        return made.release
+
+    def publish(self, proposed: Release, expected_head: str) -> Release:
+        """Make a candidate the head of its chain, unless its job was released before: then that release, unchanged.
+
+        Raises Conflict when the head is not ``expected_head``, or not what the candidate was made from.
+        """
+        scenario = proposed.scenario
+        assert proposed.commit is not None
+        assert proposed.job is not None
+        with self._repository.locked() as lock, Reader(self._repository) as reader:
+            tip = self._tip(reader, scenario)
+            if done := self._published(reader, scenario, proposed.job, tip):
+                self._forget_candidate(proposed.job, lock)
+                return replace(done.release, head=done.release.id == tip.id)
+            if not expected_head == proposed.parent == tip.id:
+                raise Conflict(
+                    f"{proposed.id} was made from {proposed.parent}, the head of {scenario!r} is {tip.id}",
+                    hint=f"reef releases diff {proposed.id}; another run of the recipe starts from the new head",
+                )
+            kept = self._again(reader, proposed)
+            release = replace(kept.release, kind=proposed.kind, id=f"r{tip.number + 1}-{proposed.id.partition('-')[2]}")
+            made = self._extend(tip, release, kept.blobs, lock)
+            return made.release
+
+    def reject(self, scenario: str, id: str, note: str = "turned down by a person") -> Release:
+        return self.retell(scenario, id, ReleaseState.REJECTED, note)
+
+    def retell(self, scenario: str, id: str, state: ReleaseState, note: str) -> Release:
+        """Give a candidate another state, and say why. Raises NotFound, Conflict for one that is released."""
+        with self._repository.locked() as lock, Reader(self._repository) as reader:
+            found = self._find(reader, scenario, id, self._tip(reader, scenario))
+            if found.release.state is ReleaseState.RELEASED:
+                raise Conflict(f"{found.release.id} is released", hint="reef releases rollback")
+            assert found.release.job is not None
+            writer = Writer(self._repository)
+            told = replace(found, release=replace(found.release, state=state, note=note))
+            made = commits.retold(writer, self._signer, reader, told)
+            writer.settle()
+            self._repository.move([Move(CANDIDATES + found.release.job, made.commit, found.commit)], lock)
+            return made.release
+
+    def rollback(self, scenario: str, to: str | None = None, reason: str = "") -> Release:
+        """Release an earlier snapshot again; None: the one before the head, ``base``: nothing evolved.
+
+        Raises NotFound, Conflict when there is nothing to go back from.
+        """
+        with self._repository.locked() as lock, Reader(self._repository) as reader:
+            tip = self._tip(reader, scenario)
+            if tip.head is None:
+                raise NotFound(f"{scenario!r} has no release to roll back", hint="reef releases list")
+            to = to or tip.head.release.parent
+            if to == tip.id:
+                raise Conflict(f"{to} is the head already", hint="reef releases list")
+            target = None if to == BASE_RELEASE else self._find(reader, scenario, to, tip)
+            if target is not None and target.release.state is not ReleaseState.RELEASED:
+                raise Conflict(f"{to} was never released", hint=f"reef releases approve {to}")
+            restored = target.release if target else None
+            release = Release(
+                id=f"r{tip.number + 1}-{hashlib.sha256(f'{to} {time.time_ns()}'.encode()).hexdigest()[:8]}",
+                scenario=scenario,
+                number=0,
+                kind=ReleaseKind.ROLLBACK,
+                parent=tip.id,
+                created_ns=0,
+                reason=reason or f"back to {to}",
+                weights=restored.weights if restored else None,
+                files=restored.files if restored else {},
+                restores=to,
+            )
+            return self._extend(tip, release, target.blobs if target else {}, lock).release
+
+    def tidy(self) -> None:
+        """Housekeeping, now and then: pack objects, drop what killed writers left."""
+        self._repository.tidy()
+        self._lfs.sweep()
+
+    # -- under the lock -----------------------------------------------------------------------------
+
+    def _extend(self, tip: Tip, release: Release, blobs: Mapping[str, str], lock: int) -> Snapshot:
+        """Commit ``release`` on the head and move the ref there."""
+        before = tip.head.release.created_ns if tip.head else 0
+        linked = replace(
+            release,
+            number=tip.number + 1,
+            parent=tip.id,
+            created_ns=max(time.time_ns(), before + 1),
+            state=ReleaseState.RELEASED,
+            note="",
+            head=True,
+        )
+        writer = Writer(self._repository)
+        made = commits.make(writer, self._signer, linked, blobs, tip.head.commit if tip.head else None)
+        writer.settle()
+        ref = ref_of(release.scenario)
+        moves = [Move(ref, made.commit, tip.at or NONE)]
+        kept = self._repository.ref(CANDIDATES + release.job) if release.job else None
+        if release.job and kept:
+            moves.append(Move(CANDIDATES + release.job, NONE, kept))
+        if tip.at and (tip.head is None or tip.at != tip.head.commit):
+            cut = f"{_CUT}{ref.removeprefix('refs/reef/')}/{tip.at[:12]}"
+            if self._repository.ref(cut) is None:
+                moves.append(Move(cut, tip.at, NONE))
+        self._repository.move(moves, lock)
+        self._repository.show_as_branch(ref)
+        self._saw(made.release)
+        return made
+
+    def _forget_candidate(self, job: str, lock: int) -> None:
+        if left := self._repository.ref(CANDIDATES + job):
+            self._repository.move([Move(CANDIDATES + job, NONE, left)], lock)
+
+    def _published(self, reader: Reader, scenario: str, job: str, tip: Tip) -> Snapshot | None:
+        """The release of the chain that a job led to."""
+        if tip.head is None:
+            return None
+        told = self._repository.run("log", "-1", "-E", f"--grep=^Reef-Job: {job}$", "--format=%H", tip.head.commit)
+        return self._proved(reader, scenario, told.decode().strip()) if told else None
+
+    def _known(self, reader: Reader, candidate: Candidate) -> Release | None:
+        if name := self._repository.ref(CANDIDATES + candidate.job):
+            return commits.linked(reader, name, self._signer.public).release
+        tip = self._tip(reader, candidate.scenario)
+        done = self._published(reader, candidate.scenario, candidate.job, tip)
+        return replace(done.release, head=done.release.id == tip.id) if done else None
+
+    # -- a candidate's content ----------------------------------------------------------------------
+
+    def _parent(self, reader: Reader, candidate: Candidate) -> Snapshot | None:
+        if candidate.parent == BASE_RELEASE:
+            return None
+        tip = self._tip(reader, candidate.scenario)
+        return self._find(reader, candidate.scenario, candidate.parent, tip)
+
+    def _content(
+        self, writer: Writer, candidate: Candidate, parent: Snapshot | None
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Path → blob and path → sha256 of the incumbent's snapshot with the candidate's harness changes."""
+        blobs = dict(parent.blobs) if parent else {}
+        files = dict(parent.release.files) if parent else {}
+        before = dict(files)
+        for path, text in candidate.harness.items():
+            full = f"harness/{path}"
+            if text is None:
+                blobs.pop(full, None)
+                files.pop(full, None)
+                continue
+            texts.check(path, text)
+            content = text.encode()
+            blobs[full], files[full] = writer.blob(content), hashlib.sha256(content).hexdigest()
+        texts.check_count(files)
+        if files == before and candidate.lora is None:
+            raise RecipeError(f"job {candidate.job} proposes what {candidate.parent} is already")
+        return blobs, files
+
+    def _put_weights(
+        self, writer: Writer, candidate: Candidate, blobs: dict[str, str], files: dict[str, str]
+    ) -> Weights:
+        assert candidate.lora is not None
+        if candidate.base is None:
+            raise BadWeights(f"job {candidate.job} does not say which model its weights belong to")
+        for path in _WEIGHTS:
+            blobs.pop(path, None)
+            files.pop(path, None)
+
+        def put(path: str, source: Path) -> tuple[str, int]:
+            pointer = self._lfs.put(source)
+            blobs[path], files[path] = writer.blob(pointer.dump()), pointer.oid
+            return pointer.oid, pointer.size
+
+        oid, size = put(LORA_PATH, Path(candidate.lora))
+        settings: dict[str, Any] = {}
+        peft = None
+        if candidate.peft is not None:
+            peft, _ = put(_PEFT, Path(candidate.peft) / "adapter_model.safetensors")
+            raw, settings = _peft_config(Path(candidate.peft) / "adapter_config.json")
+            blobs[_PEFT_CONFIG], files[_PEFT_CONFIG] = writer.blob(raw), hashlib.sha256(raw).hexdigest()
+        rank, alpha = settings.get("r", 0), settings.get("lora_alpha", 0)
+        return Weights(oid, candidate.base, size, int(rank), float(alpha), peft)
+
+
+def _peft_config(path: Path) -> tuple[bytes, dict[str, Any]]:
+    try:
+        raw = path.read_bytes()
+        settings = json.loads(raw)
+    except (OSError, ValueError) as error:
+        raise BadWeights(f"{path} cannot be read: {error}") from error
+    if not isinstance(settings, dict) or len(raw) > _LARGEST_CONFIG:
+        raise BadWeights(f"{path} is not PEFT's configuration")
+    return raw, settings
+
+
+def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseState, note: str) -> Release:
+    accepted = gate is not None and gate.verdict is Verdict.ACCEPT
+    return Release(
+        id="",
+        scenario=candidate.scenario,
+        number=0,
+        kind=ReleaseKind.LEARNED if accepted else ReleaseKind.UNPROVEN,
+        parent=candidate.parent,
+        created_ns=time.time_ns(),
+        reason=candidate.reason,
+        recipe=candidate.recipe,
+        job=candidate.job,
+        config=candidate.config,
+        records=candidate.records,
+        reports=candidate.reports,
+        instructions=candidate.instructions,
+        gate=gate,
+        environment=candidate.environment,
+        state=state,
+        note=note,
+    )
