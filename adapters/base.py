@@ -21,7 +21,7 @@ class Adapter(Protocol):
     def plan(self, home: Home, node: Node, choice: Choice) -> InstallPlan:
         """How it is installed. Raises ReefError where it cannot run on this machine."""
 
-    def models(self, names: Sequence[str], context: int) -> object:
+    def models(self, names: Sequence[str], context: int) -> list[dict[str, object]]:
         """The daemon's models as this agent's configuration lists them; ``context`` in tokens."""
 
 

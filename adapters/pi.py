@@ -59,7 +59,7 @@ class Pi:
             link=choice.link,
         )
 
-    def models(self, names: Sequence[str], context: int) -> object:
+    def models(self, names: Sequence[str], context: int) -> list[dict[str, object]]:
         return [
             {
                 "id": name,

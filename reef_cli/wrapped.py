@@ -147,7 +147,7 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
 
 
 def said(told: Delivery) -> str:
-    """A release in a line: ``release r3 · rule added: … · accepted 9–0``."""
+    """A release in a line: ``release r3 · rule added: … · accepted 9-0``."""
     return " · ".join(part for part in (f"release {short(told.release_id)}", told.reason, told.verdict) if part)
 
 

@@ -16,6 +16,7 @@ from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
 from daemon.server.runtime import Runtime
+from daemon.store.releases import Releases
 
 _UPGRADES = ("auto", "ask", "pinned")
 _NEWER_MOST = 50
@@ -32,7 +33,7 @@ async def harness(request: Request) -> Response:
     embedded = daemon.config.engine == "embedded"
     return answer(
         {
-            **await read(_delivered, daemon, scenario, wanted),
+            **await read(lambda: delivered(_chain(daemon), scenario, wanted)),
             "scenario": scenario,
             "url": f"http://127.0.0.1:{daemon.port}",
             "models": daemon.router.model_names(),
@@ -47,9 +48,7 @@ async def newer(request: Request) -> Response:
     after = request.query_params.get("after", "0")
     if not (after.isascii() and after.isdigit()):
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
-    if getattr(daemon, "releases", None) is None:  # TEMPORARY
-        return answer([])
-    rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
+    rows, _ = await read(_chain(daemon).list, scenario, _NEWER_MOST, None)
     return answer([_facts(row) for row in rows if row.number > int(after)])
 
 
@@ -85,9 +84,14 @@ def _scenario(request: Request) -> str:
     return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))
 
 
-def _delivered(daemon: Runtime, scenario: str, wanted: str | None) -> dict[str, Any]:
-    releases = getattr(daemon, "releases", None)  # TEMPORARY
-    if wanted == BASE_RELEASE or releases is None:
+def _chain(daemon: Runtime) -> Releases:
+    found: Releases = getattr(daemon, "releases", None) or Releases.open(daemon.home)
+    return found
+
+
+def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:
+    """A release as it is handed out; None: the head, which may be the base. Raises NotFound, Untrusted."""
+    if wanted == BASE_RELEASE:
         release = None
     else:
         release = releases.get(scenario, wanted) if wanted else releases.head(scenario)
@@ -103,7 +107,7 @@ def _delivered(daemon: Runtime, scenario: str, wanted: str | None) -> dict[str, 
         "files": releases.files(release),
         "manifest": manifest.decode(),
         "signature": signature,
-        "key": daemon.home.release_key.with_name("release.allowed").read_text(),
+        "key": releases.allowed,
     }
 
 
@@ -114,9 +118,9 @@ def _facts(release: Release) -> dict[str, Any]:
 
 
 def verdict(release: Release) -> str:
-    """How it came to be released, in a few words: ``accepted 9–0``."""
+    """How it came to be released, in a few words: ``accepted 9-0``."""
     gate = release.gate
-    score = f"{gate.wins}–{gate.losses}" if gate else ""
+    score = f"{gate.wins}\u2013{gate.losses}" if gate else ""
     if release.kind is ReleaseKind.ROLLBACK:
         return f"rolled back to {(release.restores or BASE_RELEASE).partition('-')[0]}"
     if release.kind is ReleaseKind.UNPROVEN or gate is None:

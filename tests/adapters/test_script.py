@@ -62,9 +62,7 @@ def test_shellcheck_has_nothing_to_say(plan: InstallPlan) -> None:
 
 @pytest.mark.parametrize("link", [False, True])
 @pytest.mark.parametrize("shell", SHELLS)
-def test_it_leaves_the_tree_that_apply_leaves(
-    tmp_path: Path, npm: Path, user: Path, shell: str, link: bool
-) -> None:
+def test_it_leaves_the_tree_that_apply_leaves(tmp_path: Path, npm: Path, user: Path, shell: str, link: bool) -> None:
     plan = make_plan(tmp_path / "reef", npm, link=link)
     apply.apply(plan, lambda _: None)
     applied, home = tree(plan.home), tree(user)
