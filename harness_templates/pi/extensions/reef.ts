@@ -96,8 +96,10 @@ export default function reef(pi: ExtensionAPI) {
 		try {
 			const feedback = text.trim() || undefined;
 			const made = await ask("/reef/report", { score, feedback, references: receipts });
-			const about = made.references?.length ? ` on ${made.references.join(", ")}` : "";
-			ctx.ui.notify(`Reef: ${word}${about} · recorded as ${made.agent_record_id}`, "info");
+			const about: string[] = made.references ?? [];
+			const last = about.length ? ` on ${about[about.length - 1]}` : "";
+			const more = about.length > 1 ? ` and ${about.length - 1} before it` : "";
+			ctx.ui.notify(`Reef: ${word}${last}${more} · ${made.agent_record_id}`, "info");
 		} catch (error) {
 			ctx.ui.notify(`Reef: not recorded: ${error instanceof Error ? error.message : error}`, "error");
 		}
