@@ -103,8 +103,9 @@ def uninstall(
     with session.turn(place):
         running = session.sweep(place)
     if running:
-        runs = output.count(len(running), "run")
-        raise Conflict(f"{runs} of reef-{adapter} not ended yet", hint=f"leave {adapter} first, then try again")
+        runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
+        have = "has" if len(running) == 1 else "have"
+        raise Conflict(f"{runs} of reef-{adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
     kept = receipt.uninstall(home().root, adapter)
     for passing in place.passing():
         if passing.is_dir():
