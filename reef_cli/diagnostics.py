@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from daemon.core.errors import ExitCode, ReefError
+from daemon.core.errors import ExitCode, ReefError, UsageError
 from reef_cli.output import size, visible
 
 _TELL_EVERY = 10  # percent, where no terminal redraws the line
@@ -46,6 +46,24 @@ def unexpected(error: Exception, *, as_json: bool, log: str) -> ExitCode:
         hint=f"REEF_DEBUG=1 shows where; the daemon's log is {log}",
     )
     return failure(wrapped, as_json=as_json)
+
+
+def watched() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Whether a person means it: ``yes`` was given, or they type the word. Enter alone never confirms.
+
+    Raises UsageError where nobody can be asked.
+    """
+    if yes:
+        return True
+    if not watched():
+        raise UsageError(f"nobody is here to ask: {question}", hint="add --yes")
+    _write(visible(f"{question} Type yes: "))
+    return sys.stdin.readline().strip().lower() == "yes"
 
 
 class Progress:

@@ -69,6 +69,11 @@ class LoraFile:
     sha256: str
     base: str
 
+    @property
+    def weights(self) -> str:
+        """The digest of the model with this adapter, as in `TokenSpan.weights`."""
+        return f"{self.base}+{self.sha256}"
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:

@@ -43,6 +43,8 @@ class EngineStatus:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    #: LoRA adapters in memory.
+    loras: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,11 @@ class TokenEngine(Protocol):
         """
         ...
 
-    async def load(self, lora: LoraFile) -> None:
+    async def load(self, lora: LoraFile) -> float:
         """Bring a LoRA adapter in beside what serves, checked: the file's sha256, its base, finite values, and a probe
         (log-probabilities of a fixed prompt) that it changes what the model says. Raises BadWeights.
+
+        Returns how much it changes: the mean difference of the probe's log-probabilities from the model's, in nats.
         """
         ...
 
@@ -82,8 +86,8 @@ class TokenEngine(Protocol):
         """The prompt's length in tokens, as `generate` would read it."""
         ...
 
-    def weights(self) -> str | None:
-        """Digest of what answers now (see TokenSpan.weights); None before the first load."""
+    def weights(self, lora: LoraFile | None = None) -> str | None:
+        """Digest of what answers now, or would with ``lora`` (see TokenSpan.weights); None before the first load."""
         ...
 
     def status(self) -> EngineStatus: ...

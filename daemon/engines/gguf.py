@@ -1,10 +1,12 @@
-"""What a model file says about itself. Reads the header only, and never trusts it to be a model at all.
+"""What a GGUF file says about itself. Reads the header only, and never trusts it to be a model at all.
 
-GGUF 2 and 3 (ggml/docs/gguf.md): magic, version, tensor count, then key-value pairs, little-endian.
+GGUF 2 and 3 (ggml/docs/gguf.md): magic, version, tensor count, key-value pairs, where each tensor lies, little-endian;
+then the tensors, each on a multiple of the alignment.
 """
 
 import struct
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -13,7 +15,11 @@ from daemon.core.errors import UsageError
 _STRING, _ARRAY = 8, 9
 #: Bytes of each scalar type, by its number.
 _WIDTH: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+_FORMAT: Final = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _LONGEST: Final = 1 << 24  # a chat template has some kilobytes
+_ALIGNMENT: Final = 32
+
+F32, F16 = 0, 1  # ggml_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +31,33 @@ class Header:
     licence: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """``shape`` as ggml has it, the fastest dimension first; ``start``: its first byte in the file."""
+
+    shape: tuple[int, ...]
+    type: int
+    start: int
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything in the header but arrays (vocabularies are long): scalars and strings by key, tensors by name."""
+
+    metadata: dict[str, str | int | float | bool]
+    tensors: dict[str, Tensor]
+
+
 def read(path: Path) -> Header:
     """The header of a GGUF model. Raises UsageError saying what the file is instead."""
     with path.open("rb") as file:
         start = file.read(512)
         if not start.startswith(b"GGUF"):
-            raise UsageError(f"{path.name} is {_what(start)}, not a GGUF model", hint="only GGUF files can be added")
+            raise UsageError(f"{path.name} is {what(start)}, not a GGUF model", hint="only GGUF files can be added")
         file.seek(0)
         try:
             found = _strings(file)
@@ -42,7 +69,53 @@ def read(path: Path) -> Header:
     return Header(found.get("general.architecture"), found.get("general.name"), found.get("general.license"))
 
 
-def _what(start: bytes) -> str:
+def contents(path: Path) -> Contents:
+    """The whole header of any GGUF file. Raises ValueError with what is wrong, OSError."""
+    with path.open("rb") as file:
+        start = file.read(512)
+        if not start.startswith(b"GGUF"):
+            raise ValueError(f"it is {what(start)}, not GGUF")
+        file.seek(0)
+        try:
+            return _contents(file)
+        except (struct.error, KeyError) as error:
+            raise ValueError(f"its header is damaged ({error})") from error
+
+
+def _contents(file: BinaryIO) -> Contents:
+    version, tensor_count, count = struct.unpack("<4xIQQ", file.read(24))
+    if version not in (2, 3):
+        raise ValueError(f"GGUF version {version} is unknown")
+    metadata: dict[str, str | int | float | bool] = {}
+    for _ in range(count):
+        key = _string(file).decode("utf-8", "replace")
+        (kind,) = struct.unpack("<I", file.read(4))
+        if kind == _STRING:
+            metadata[key] = _string(file).decode("utf-8", "replace")
+        elif kind == _ARRAY:
+            _skip(file, kind)
+        else:
+            (metadata[key],) = struct.unpack(_FORMAT[kind], file.read(_WIDTH[kind]))
+    found: list[tuple[str, tuple[int, ...], int, int]] = []
+    for _ in range(tensor_count):
+        name = _string(file).decode("utf-8", "replace")
+        (dimensions,) = struct.unpack("<I", file.read(4))
+        if dimensions > 4:
+            raise ValueError(f"tensor {name!r} has {dimensions} dimensions")
+        shape = struct.unpack(f"<{dimensions}Q", file.read(8 * dimensions))
+        kind, offset = struct.unpack("<IQ", file.read(12))
+        found.append((name, shape, kind, offset))
+    data = aligned(file.tell(), int(metadata.get("general.alignment", _ALIGNMENT)))
+    return Contents(metadata, {name: Tensor(shape, kind, data + offset) for name, shape, kind, offset in found})
+
+
+def aligned(position: int, alignment: int = _ALIGNMENT) -> int:
+    """The next multiple of the alignment."""
+    return -(-position // max(alignment, 1)) * max(alignment, 1)
+
+
+def what(start: bytes) -> str:
+    """What a file that is no GGUF is, by its first bytes."""
     text = start.lstrip().lower()
     if start.startswith(b"version https://git-lfs"):
         return "a Git LFS pointer (the clone it comes from was made without its large files)"

@@ -14,7 +14,7 @@ from pathlib import Path
 from daemon.core.config import EmbeddedConfig
 from daemon.core.errors import ContextOverflow, EngineError, EngineUnavailable, ReefError
 from daemon.core.records import ChatRequest, EngineEvent, Finished, Started, Text, ToolResult, Usage
-from daemon.engines.base import EngineState, EngineStatus, ModelFile
+from daemon.engines.base import EngineState, EngineStatus, LoraFile, ModelFile
 from daemon.engines.llama.frames import WorkerSpec
 from daemon.engines.llama.process import Speeds, WorkerDied, WorkerProcess
 
@@ -59,15 +59,20 @@ class LlamaCpp:
         await self._ready()
         self._rest()
 
-    async def generate(self, request: ChatRequest) -> AsyncGenerator[EngineEvent, None]:
-        """See `TokenEngine.generate`. A request that a crash caught before its first event is run once more."""
+    async def generate(
+        self, request: ChatRequest, *, lora: LoraFile | None = None, background: bool = False
+    ) -> AsyncGenerator[EngineEvent, None]:
+        """See `TokenEngine.generate`. A request that a crash caught before its first event is run once more.
+
+        The worker brings ``lora`` in if it does not have it: after a crash, or when it gave it back.
+        """
         self._waiting += 1
         started = False
         try:
             for attempt in (1, 2):
                 worker = await self._ready()
                 _check_size(request, worker)
-                events = worker.generate(request)
+                events = worker.generate(request, lora, background)
                 try:
                     async for event in events:
                         if isinstance(event, Started):
@@ -90,6 +95,22 @@ class LlamaCpp:
                 self._waiting -= 1
             self._rest()
 
+    async def load(self, lora: LoraFile) -> float:
+        """See `TokenEngine.load`."""
+        self._waiting += 1
+        try:
+            for attempt in (1, 2):
+                worker = await self._ready()
+                try:
+                    return await worker.load(lora)
+                except WorkerDied as error:
+                    if attempt == 2:
+                        raise EngineError(f"{error} while it loaded {lora.path}", hint="reef logs") from error
+            raise AssertionError("two attempts either return or raise")
+        finally:
+            self._waiting -= 1
+            self._rest()
+
     async def count(self, request: ChatRequest) -> int:
         """The prompt's length; exact for a conversation that starts here, a few tokens off where a long one goes on
         from answers whose tokens are not those the tokenizer would choose."""
@@ -101,8 +122,8 @@ class LlamaCpp:
         finally:
             self._rest()
 
-    def weights(self) -> str | None:
-        return self._weights
+    def weights(self, lora: LoraFile | None = None) -> str | None:
+        return lora.weights if lora is not None else self._weights
 
     def status(self) -> EngineStatus:
         worker = self._worker
@@ -125,6 +146,7 @@ class LlamaCpp:
             prompt_tokens=self._total.prompt,
             cached_tokens=self._total.cached,
             completion_tokens=self._total.completion,
+            loras=worker.loras if worker is not None else 0,
         )
 
     async def close(self) -> None:

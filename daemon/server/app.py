@@ -15,8 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.core.releases import BASE_RELEASE
-from daemon.server import actions, control, inference, install
+from daemon.server import actions, control, inference, install, releases, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -46,6 +45,19 @@ _routes = [
     Route("/reef/models/use", actions.use_model, methods=["POST"]),
     Route("/reef/models/{name}", actions.remove_model, methods=["DELETE"]),
     Route("/reef/shutdown", actions.shutdown, methods=["POST"]),
+    Route("/reef/releases", releases.releases),
+    Route("/reef/releases/rollback", releases.rollback, methods=["POST"]),
+    Route("/reef/releases/{id}", releases.release),
+    Route("/reef/releases/{id}/diff", releases.diff),
+    Route("/reef/releases/{id}/approve", releases.approve, methods=["POST"]),
+    Route("/reef/releases/{id}/reject", releases.reject, methods=["POST"]),
+    Route("/reef/scenarios", releases.scenarios),
+    Route("/reef/scenarios/{scenario:path}/releases", releases.releases),
+    Route("/reef/scenarios/{scenario:path}/rollback", releases.scenario_rollback, methods=["POST"]),
+    Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
+    Route("/reef/tasks", tasks.tasks, methods=["GET"]),
+    Route("/reef/tasks", tasks.add, methods=["POST"]),
+    Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
     Route("/reef/harness/install", install.install),
@@ -70,7 +82,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.recorder,
         runtime.redactor,
         max_body=runtime.config.server.max_body_mb << 20,
-        release_id=BASE_RELEASE,
+        heads=runtime.heads,
     )
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

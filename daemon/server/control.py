@@ -74,6 +74,8 @@ async def status(request: Request) -> Response:
             "model": active.name if active else None,
             "counts": counts,
             "last": last,
+            "releases": daemon.heads.rows(),
+            "waiting": daemon.heads.waiting(),
             "log": str(daemon.home.log),
             "notes": notes(daemon),
         }
@@ -83,7 +85,8 @@ async def status(request: Request) -> Response:
 def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
     recipe = daemon.config.reef.get("recipe")
-    return [f"recipe {recipe!r} is configured; this version records for it and trains nothing yet"] if recipe else []
+    trains = [f"recipe {recipe!r} is configured; this version records for it and trains nothing yet"] if recipe else []
+    return [*daemon.heads.notes(), *trains]
 
 
 async def sessions(request: Request) -> Response:
@@ -91,7 +94,7 @@ async def sessions(request: Request) -> Response:
     items, cursor = await read(
         runtime(request).store.sessions,
         scenario=query.get("scenario"),
-        limit=_limit(request),
+        limit=page_limit(request),
         before=query.get("before"),
     )
     return answer({"items": items, "next": cursor})
@@ -102,7 +105,7 @@ async def records(request: Request) -> Response:
     items, cursor = await read(
         runtime(request).store.records,
         session=query.get("session"),
-        limit=_limit(request),
+        limit=page_limit(request),
         before=query.get("before"),
         after=query.get("after"),
     )
@@ -199,6 +202,8 @@ async def _events(daemon: Runtime, seq: int) -> AsyncIterator[bytes]:
             version = seen
             for report in daemon.changes.reports(told):
                 yield b"event: report\ndata: %s\n\n" % msgspec.json.encode(report)
+            for release in daemon.changes.releases(told):
+                yield b"event: release\ndata: %s\n\n" % msgspec.json.encode(release)
             told = seen
             page, _ = await read(daemon.store.records, after=str(seq), limit=_PAGE_MOST)
             for row in page:
@@ -218,7 +223,7 @@ async def configuration(request: Request) -> Response:
     return answer(runtime(request).config)
 
 
-def _limit(request: Request) -> int:
+def page_limit(request: Request) -> int:
     given = request.query_params.get("limit", str(_PAGE))
     if not _is_number(given) or int(given) == 0:
         raise UsageError(f"limit={given[:40]!r} is not a number from 1 on", hint="for example limit=50")

@@ -11,6 +11,7 @@ from typing import Final
 from daemon.core.records import Appended, ReportRow
 
 _REPORTS_KEPT: Final = 100
+_RELEASES_KEPT: Final = 20
 
 
 class Changes:
@@ -18,6 +19,7 @@ class Changes:
         self._loop = loop
         self._waiting: list[asyncio.Future[None]] = []
         self._reports: deque[tuple[int, ReportRow]] = deque(maxlen=_REPORTS_KEPT)
+        self._releases: deque[tuple[int, dict[str, object]]] = deque(maxlen=_RELEASES_KEPT)
         self.version = 0
 
     def committed(self, _appended: list[Appended]) -> None:
@@ -40,6 +42,15 @@ class Changes:
     def reports(self, version: int) -> list[ReportRow]:
         """Feedback newer than ``version``, as far as a watcher that keeps up needs it."""
         return [row for raised, row in self._reports if raised > version]
+
+    def released(self, row: dict[str, object]) -> None:
+        """From the event loop, when a head has moved or a candidate waits or was turned down."""
+        self.raise_one()
+        self._releases.append((self.version, row))
+
+    def releases(self, version: int) -> list[dict[str, object]]:
+        """Releases and candidates told after ``version``."""
+        return [row for raised, row in self._releases if raised > version]
 
     async def after(self, version: int, seconds: float) -> int:
         """Wait, at most ``seconds``, until there is something newer than ``version``; returns the newest version."""

@@ -12,6 +12,7 @@ from daemon.core.ids import new_id
 from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
 from daemon.engines.base import Headers, RelayRequest
+from daemon.server.heads import BASE
 from daemon.server.identity import Identity
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.encoding import Undecodable, decoded, readable
@@ -24,11 +25,12 @@ RECORDED: Final = 64 << 20
 class Call:
     """The facts of one exchange, gathered as they become known; frozen into an `Exchange` at the end."""
 
-    def __init__(self, dialect: Dialect, scope: Scope, release_id: str, redactor: Redactor) -> None:
+    def __init__(self, dialect: Dialect, scope: Scope, redactor: Redactor) -> None:
         self.receipt = new_id("rec")
         self.dialect = dialect
         self.codec = codec_of(dialect)
-        self.release_id = release_id
+        #: What serves it, from its arrival to its end.
+        self.served = BASE
         self.identity: Identity | None = None
         self.request = b""
         self.engine = ""
@@ -97,7 +99,7 @@ class Call:
             end=self.end,
             engine=self.engine,
             model_asked=self.model_asked,
-            release_id=self.release_id,
+            release_id=self.served.release_id,
             error=self.error,
             weights=self.weights,
             span=self.span,
@@ -238,7 +240,7 @@ class Outgoing:
     def _own(self) -> Headers:
         return [
             (b"x-reef-agent-record-id", self._call.receipt.encode()),
-            (b"x-reef-release-id", self._call.release_id.encode()),
+            (b"x-reef-release-id", self._call.served.release_id.encode()),
         ]
 
 

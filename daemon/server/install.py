@@ -17,6 +17,7 @@ from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
 from daemon.server.runtime import Runtime
 from daemon.store.releases import Releases
+from recipes.gate import card
 
 _UPGRADES = ("auto", "ask", "pinned")
 _NEWER_MOST = 50
@@ -33,7 +34,7 @@ async def harness(request: Request) -> Response:
     embedded = daemon.config.engine == "embedded"
     return answer(
         {
-            **await read(lambda: delivered(_chain(daemon), scenario, wanted)),
+            **await read(delivered, daemon.releases, scenario, wanted),
             "scenario": scenario,
             "url": f"http://127.0.0.1:{daemon.port}",
             "models": daemon.router.model_names(),
@@ -48,7 +49,7 @@ async def newer(request: Request) -> Response:
     after = request.query_params.get("after", "0")
     if not (after.isascii() and after.isdigit()):
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
-    rows, _ = await read(_chain(daemon).list, scenario, _NEWER_MOST, None)
+    rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
     return answer([_facts(row) for row in rows if row.number > int(after)])
 
 
@@ -72,7 +73,7 @@ async def install(request: Request) -> Response:
     adapter = base.adapter(query.get("adapter", "pi"))
     upgrade = query.get("upgrade", "auto")
     if upgrade not in _UPGRADES:
-        raise UsageError(f"upgrade={upgrade[:40]!r} is none of {', '.join(_UPGRADES)}")
+        raise UsageError(f"upgrade={upgrade[:40]!r} is no way to upgrade", hint=f"one of {', '.join(_UPGRADES)}")
     node = await read(find_node)
     if node is None:
         raise NotFound(f"{adapter.name} needs Node.js with npm on the daemon's PATH", hint="install it, reef restart")
@@ -84,11 +85,6 @@ def _scenario(request: Request) -> str:
     return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))
 
 
-def _chain(daemon: Runtime) -> Releases:
-    found: Releases = getattr(daemon, "releases", None) or Releases.open(daemon.home)
-    return found
-
-
 def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:
     """A release as it is handed out; None: the head, which may be the base. Raises NotFound, Untrusted."""
     if wanted == BASE_RELEASE:
@@ -98,7 +94,7 @@ def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str
     if release is None:
         return {
             "release_id": BASE_RELEASE, "number": 0, "parent": None, "files": {}, "manifest": None, "signature": None,
-            "kind": None, "reason": "", "verdict": "",
+            "kind": None, "reason": "", "verdict": "", "card": "",
         }  # fmt: skip
     manifest, signature = releases.manifest(release)
     return {
@@ -108,6 +104,7 @@ def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str
         "manifest": manifest.decode(),
         "signature": signature,
         "key": releases.allowed,
+        "card": card.text(release),
     }
 
 

@@ -13,11 +13,12 @@ from typing import Final, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from daemon.core.errors import BadRequest, EngineError, EngineUnavailable, ReefError, TooLarge
+from daemon.core.errors import BadRequest, BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
 from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
 from daemon.server.exchange import Call, Outgoing
+from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
@@ -41,21 +42,20 @@ class ClientGone(Exception):
 class DataPlane:
     """Answers ``POST`` on the inference routes."""
 
-    def __init__(
-        self, router: Router, recorder: Recorder, redactor: Redactor, *, max_body: int, release_id: str
-    ) -> None:
+    def __init__(self, router: Router, recorder: Recorder, redactor: Redactor, *, max_body: int, heads: Heads) -> None:
         self._router = router
         self._recorder = recorder
         self._redactor = redactor
         self._max_body = max_body
-        self._release_id = release_id
+        self._heads = heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         dialect = ROUTES[scope["path"]]
-        call = Call(dialect, scope, self._release_id, self._redactor)
+        call = Call(dialect, scope, self._redactor)
         outgoing = Outgoing(call, send)
         try:
             call.identity = identify(call.headers)
+            call.served = self._heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self._max_body)
         except ClientGone:
             return
@@ -136,11 +136,19 @@ class DataPlane:
             call.end, call.error = End.INCOMPLETE, "the provider's stream ended without its last event"
 
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
-        events = engine.generate(request)
+        lora = self._heads.lora(call.served)
+        events = engine.generate(request, lora=lora)
         try:
-            first = await anext(events)
+            try:
+                first = await anext(events)
+            except BadWeights as error:
+                if lora is None or call.identity is None:
+                    raise
+                self._heads.unfit(call.identity.scenario, call.served, error)
+                lora, events = None, engine.generate(request)
+                first = await anext(events)
             model = engine.status().model or request.model
-            call.weights = engine.weights()
+            call.weights = engine.weights(lora)
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
             await outgoing.begin(200, list(_SSE if request.stream else _JSON))
             head = renderer.event(first)

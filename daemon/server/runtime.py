@@ -17,9 +17,11 @@ from daemon.engines.models import Models
 from daemon.engines.remote import Remote
 from daemon.server.auth import Tokens
 from daemon.server.events import Changes
+from daemon.server.heads import Heads
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.store.db import Store
+from daemon.store.releases import Releases
 
 
 @dataclass(slots=True)
@@ -36,6 +38,8 @@ class Runtime:
     embedded: LlamaCpp
     router: Router
     changes: Changes
+    releases: Releases
+    heads: Heads
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started_ns: int = field(default_factory=time.time_ns)
@@ -53,6 +57,9 @@ async def running(
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
+    releases = await asyncio.to_thread(Releases.open, home)
+    heads = Heads(releases, models.active, changes.released)
+    await asyncio.to_thread(heads.load)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
@@ -71,6 +78,8 @@ async def running(
         embedded=embedded,
         router=router,
         changes=changes,
+        releases=releases,
+        heads=heads,
     )
     try:
         yield runtime

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.errors import StoreError
+from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import (
     Appended,
@@ -25,7 +26,7 @@ from daemon.core.records import (
     Transcript,
 )
 from daemon.core.redact import Redactor
-from daemon.store import feedback, records, requests, search, sessions, spans, verify
+from daemon.store import feedback, records, requests, search, sessions, spans, tasks, verify
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
@@ -87,6 +88,14 @@ class Store:
     def undo(self, scenario: str | None, receipt: str | None) -> "Future[ReportRow]":
         """Take back the last report that stands. Fails with NotFound."""
         return self._submit(lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt))
+
+    def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
+        """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
+        return self._submit(lambda: None, lambda db, _: tasks.add(db, self._names, new, self._redact))
+
+    def remove_task(self, id: str) -> "Future[Task]":
+        """Fails with NotFound."""
+        return self._submit(lambda: None, lambda db, _: tasks.remove(db, self._names, id))
 
     def close(self) -> None:
         """Commit what waits and close. Whatever comes later fails with StoreError."""
@@ -155,6 +164,18 @@ class Store:
         """The last session's last answer of its main line."""
         with self._pool.reader() as reader:
             return records.last(reader, scenario)
+
+    def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
+        """All of a scenario (of one set), oldest first."""
+        with self._pool.reader() as reader:
+            return tasks.tasks(reader, scenario, set)
+
+    def task_page(
+        self, scenario: str, set: TaskSet | None = None, *, limit: int = 50, before: str | None = None
+    ) -> tuple[list[Task], str | None]:
+        """Newest first, with the cursor of the next page."""
+        with self._pool.reader() as reader:
+            return tasks.task_page(reader, scenario, set, limit=limit, before=before)
 
     def counts(self) -> dict[str, int]:
         with self._pool.reader() as reader:

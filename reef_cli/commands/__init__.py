@@ -71,6 +71,43 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         hot=True,
     ),
     "undo": Command("feedback:undo", "Take the last rating or note back.", ("reef undo",), hot=True),
+    "releases": Group(
+        "What your agents run: evaluated, signed, and every one can be taken back.",
+        {
+            "list": Command(
+                "releases:list_releases",
+                "Releases, newest first.",
+                ("reef releases list", "reef releases list --state pending", "reef releases list --scenario pi"),
+            ),
+            "show": Command(
+                "releases:show",
+                "One release: its card, what it learned from, its texts.",
+                ("reef releases show", "reef releases show r5", "reef releases show r0-1a2b3c4d --scenario pi"),
+            ),
+            "diff": Command(
+                "releases:diff",
+                "What a release changed.",
+                ("reef releases diff", "reef releases diff r5 --against r2"),
+            ),
+            "approve": Command(
+                "releases:approve",
+                "Release a candidate that waits for you.",
+                ("reef releases approve r0-1a2b3c4d", "reef releases approve r0-1a2b3c4d --force"),
+            ),
+            "reject": Command(
+                "releases:reject", "Turn a candidate down; it is kept.", ("reef releases reject r0-1a2b3c4d",)
+            ),
+            "rollback": Command(
+                "releases:rollback",
+                "Go back to an earlier release, as a new one.",
+                (
+                    "reef releases rollback",
+                    "reef releases rollback r3 --reason 'too terse'",
+                    "reef releases rollback base",
+                ),
+            ),
+        },
+    ),
     "models": Group(
         "Models that run on this machine.",
         {
@@ -108,6 +145,23 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "Remove an agent, to the byte.",
                 ("reef harness uninstall --adapter pi", "reef harness uninstall --purge"),
             ),
+        },
+    ),
+    "tasks": Group(
+        "What candidates are judged by: a prompt and a check each.",
+        {
+            "add": Command(
+                "tasks:add",
+                "Add a task, or a file of them.",
+                (
+                    'reef tasks add "What is rain?" --form one_sentence',
+                    "reef tasks add \"Undo my last commit\" --expression 'git reset' --set regression --critical",
+                    "reef tasks add \"A PNG reader in Python\" --command 'python3 -m py_compile answer.txt'",
+                    "reef tasks add --file tasks.yaml --form one_sentence",
+                ),
+            ),
+            "list": Command("tasks:list_tasks", "All tasks, newest first.", ("reef tasks list --set gate",)),
+            "remove": Command("tasks:remove", "Remove a task.", ("reef tasks remove tsk_06f2m8",)),
         },
     ),
     "config": Group(

@@ -11,6 +11,7 @@ from reef_cli.client import Client
 from reef_cli.parameters import AsJson
 
 _MOST_LINES = 24
+_MOST_HEADS = 2
 
 
 def status(*, as_json: AsJson = False) -> int:
@@ -65,12 +66,31 @@ def _lines(told: dict[str, Any]) -> list[str]:
     if last:
         ago = output.duration((time.time_ns() - last["started_ns"]) / 1e9)
         lines.append(_field("last", f"{last['receipt']}, {ago} ago: {output.one_line(last['preview'] or '', 40)}"))
+    lines += _releases(told)
     lines.append(_field("config", told["config_path"] or "defaults"))
     lines.append(_field("home", told["home"]))
     lines.append(_field("log", told["log"]))
     if told["version"] != __version__:
         lines.append(_field("note", f"this command is {__version__}: the next one that needs the daemon replaces it"))
     lines += [_field("note", note) for note in told["notes"]]
+    return lines
+
+
+def _releases(told: dict[str, Any]) -> list[str]:
+    """The newest heads and what waits, at most four lines."""
+    heads: list[dict[str, Any]] = told["releases"]
+    lines = []
+    for head in heads[:_MOST_HEADS]:
+        ago = output.duration((time.time_ns() - head["created_ns"]) / 1e9)
+        said = f"{head['verdict']}" if head["verdict"] else head["kind"]
+        reason = output.one_line(head["reason"], 40)
+        lines.append(_field("release", f"{head['scenario']}: {head['release_id']}, {ago} ago, {said}: {reason}"))
+    if len(heads) > _MOST_HEADS:
+        lines.append(_field("", f"and of {len(heads) - _MOST_HEADS} more scenarios"))
+    if waiting := told["waiting"]:
+        lines.append(
+            _field("waiting", f"{output.count(len(waiting), 'candidate')} for your yes: {', '.join(waiting[:2])}")
+        )
     return lines
 
 

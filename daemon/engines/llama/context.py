@@ -17,12 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.core.errors import EngineUnavailable
+from daemon.engines.llama.lora import Adapter
 from daemon.engines.llama.model import Model
+from daemon.engines.llama.sampling import log_probability
 from daemon.engines.llama.slots import Slot
 from daemon.engines.llama.threads import Threads
 
 #: Most tokens of one llama_decode. On 2 cores 512 at once read no faster than 128, and larger ones delay the others.
 BATCH: Final = 512
+#: What `Context.probe` reads: plain words, which every tokenizer knows. 16 tokens at most.
+_PROBE: Final = b"The quick brown fox jumps over the lazy dog, and then it runs back home."
 
 
 class Outcome(IntEnum):
@@ -83,16 +87,30 @@ class _Batch:
 class Context:
     """A llama_context, its memory of keys and values, and the slots that share it."""
 
-    def __init__(self, model: Model, *, limit: int, parallel: int, threads: int) -> None:
-        """``limit``: longest conversation. The memory holds two of that, so that a side request does not evict one."""
+    def __init__(
+        self,
+        model: Model,
+        *,
+        limit: int,
+        parallel: int,
+        threads: int,
+        background: int = 0,
+        adapter: Adapter | None = None,
+    ) -> None:
+        """``limit``: longest conversation. The memory holds two of that, so that a side request does not evict one.
+
+        ``parallel`` slots, and ``background`` more for requests that give way: those never take a person's
+        conversation out of the memory while there is room. ``adapter`` is the context's from here on.
+        """
         self.model = model
-        self.weights = model.digest
+        self.adapter = adapter
+        self.weights = adapter.lora.weights if adapter else model.digest
         self.limit = limit
         self.abort = False
         params = native.llama_context_default_params()
         params.n_ctx = limit * min(parallel, 2)
         params.n_batch = params.n_ubatch = BATCH
-        params.n_seq_max = parallel
+        params.n_seq_max = parallel + background
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = True  # any slot may use all of it, and prefixes can be shared between slots
         params.swa_full = True  # a sliding window alone could not be cut back to an earlier position
@@ -103,27 +121,42 @@ class Context:
                 f"no memory for a context of {params.n_ctx} tokens with {model.name!r}",
                 hint="set embedded.context lower in the configuration",
             )
+        if adapter is not None:
+            adapter.attach(self.handle)
         self._memory: Any = native.llama_get_memory(self.handle)
         self._batch = _Batch(BATCH)
         self._never = native.ggml_abort_callback()
         self._aborting = native.ggml_abort_callback(lambda _: self.abort)  # kept: C holds only the address
         self._threads = Threads(threads)
-        self.slots = tuple(Slot(number) for number in range(parallel))
+        self.slots = tuple(Slot(number, number >= parallel) for number in range(parallel + background))
 
-    def warm_up(self) -> None:
-        """Read a few tokens and forget them: faults show at load, and the weights are in memory."""
+    def probe(self) -> npt.NDArray[np.float64]:
+        """Log-probabilities of a fixed text's tokens after the first, which tell one set of weights from another.
+
+        The first thing that a context decodes: faults show, and the weights are in memory. Leaves nothing behind.
+        """
         slot = self.slots[0]
-        slot.tokens = [0] * 16
-        self.decode([Share(slot, 16)])
+        slot.tokens = self.model.vocab.tokenize(_PROBE)[:16]
+        code, [last] = self.decode([Share(slot, len(slot.tokens))], every=True)
+        if code != Outcome.DONE:
+            raise EngineUnavailable(f"llama.cpp cannot decode with {self.model.name!r} (code {code})", hint="reef logs")
+        found = [
+            log_probability(self.logits(row), token, 0)[0]
+            for row, token in zip(range(last), slot.tokens[1:], strict=True)
+        ]
         self.clear(slot)
+        return np.array(found)
 
-    def decode(self, shares: Sequence[Share]) -> tuple[int, list[int]]:
+    def decode(self, shares: Sequence[Share], *, every: bool = False) -> tuple[int, list[int]]:
         """Run one batch; returns llama_decode's code and the rows for `logits`. Slots' ``read`` is left to the caller.
+        ``every``: all rows have logits, not only those.
 
         A batch that reads a prompt takes long: `abort` ends it. Otherwise the callback, once a node of the graph and
         in Python, would cost more than it saves; and there the threads' waiting for each other counts, see `Threads`.
         """
         rows = self._batch.fill(shares)
+        if every:
+            self._batch.wanted[: self._batch.native.n_tokens] = 1
         reads = any(share.count > 1 for share in shares)
         threads = self._threads.most if reads else self._threads.count
         native.llama_set_n_threads(self.handle, threads, threads)
@@ -158,4 +191,7 @@ class Context:
         slot.forget()
 
     def close(self) -> None:
+        """Frees the context, then its adapter, which it used."""
         native.llama_free(self.handle)
+        if self.adapter is not None:
+            self.adapter.close()

@@ -7,11 +7,12 @@ travel as JSON objects beside their class name; this module is the only one that
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from daemon.core.errors import BadRequest, ContextOverflow, EngineError, EngineUnavailable
+from daemon.core.errors import BadRequest, BadWeights, ContextOverflow, EngineError, EngineUnavailable
 from daemon.core.records import (
     ChatRequest,
     EngineEvent,
@@ -31,6 +32,7 @@ from daemon.core.records import (
     ToolStart,
     ToolUse,
 )
+from daemon.engines.base import LoraFile
 
 HEADER: Final = struct.Struct("<I")
 
@@ -38,7 +40,7 @@ _PARTS: Final[dict[str, type[Part]]] = {kind.__name__: kind for kind in (Text, T
 _EVENTS: Final[dict[str, type[EngineEvent]]] = {
     kind.__name__: kind for kind in (Started, TextDelta, ToolStart, ToolArguments, Finished)
 }
-_ERRORS: Final = {kind.kind: kind for kind in (EngineError, EngineUnavailable, BadRequest)}
+_ERRORS: Final = {kind.kind: kind for kind in (EngineError, EngineUnavailable, BadRequest, BadWeights)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,13 @@ class Ready:
 
     limit: int
     widest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A LoRA adapter is in memory. ``change``: see `TokenEngine.load`."""
+
+    change: float
 
 
 def pack(message: object) -> bytes:
@@ -107,7 +116,15 @@ def decode_request(raw: Mapping[str, Any]) -> ChatRequest:
     )
 
 
-def encode_event(event: EngineEvent) -> list[object]:
+def encode_lora(lora: LoraFile | None) -> list[str] | None:
+    return None if lora is None else [str(lora.path), lora.sha256, lora.base]
+
+
+def decode_lora(raw: list[str] | None) -> LoraFile | None:
+    return None if raw is None else LoraFile(Path(raw[0]), raw[1], raw[2])
+
+
+def encode_event(event: EngineEvent | Loaded) -> list[object]:
     return [type(event).__name__, event]
 
 

@@ -14,6 +14,7 @@ from daemon.core.records import (
     TokenSpan,
     Usage,
 )
+from daemon.engines.base import LoraFile
 from daemon.engines.llama.calls import CallParser
 from daemon.engines.llama.model import Vocab
 from daemon.engines.llama.sampling import Sampler
@@ -39,9 +40,13 @@ class Prompt:
 class Generation:
     """A request in a slot. ``cancelled`` is set from the thread that reads commands."""
 
-    def __init__(self, number: int, prompt: Prompt, vocab: Vocab) -> None:
+    def __init__(
+        self, number: int, prompt: Prompt, vocab: Vocab, *, lora: LoraFile | None = None, background: bool = False
+    ) -> None:
         self.number = number
         self.prompt = prompt
+        self.lora = lora
+        self.background = background
         self.cancelled = False
         self.finish: FinishReason | None = None
         self.prompt_ids: list[int] = []

@@ -6,6 +6,7 @@ Everything here may be called from any thread once loaded (llama.cpp's vocabular
 import collections
 import ctypes
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
@@ -42,6 +43,10 @@ class NativeLog:
             if self._level == _ERROR and line.strip():
                 self._last.append(line.strip())
 
+    def clear(self) -> None:
+        """Forget the errors so far."""
+        self._last.clear()
+
     def reason(self) -> str:
         """The first of the last errors: llama.cpp logs the cause first, then what gave up because of it."""
         return self._last[0] if self._last else "llama.cpp gave no reason"
@@ -54,6 +59,10 @@ class Model:
         """Loads; raises EngineUnavailable with llama.cpp's reason, BadRequest for a model that cannot chat."""
         self.digest = spec.sha256
         self.name = spec.name
+        self.log = log
+        #: llama.cpp keeps a set of the model's LoRA adapters, and guards it not: held while one is loaded or freed, and
+        #: while a context is made or decodes for the first time, which sizes its graph by them.
+        self.adapters = threading.Lock()
         params = native.llama_model_default_params()
         params.use_extra_bufts = not spec.plain
 

@@ -18,13 +18,16 @@ from typing import Any, Final, cast
 import daemon
 from daemon.core.errors import BadRequest, EngineError
 from daemon.core.records import ChatRequest, EngineEvent, Finished
+from daemon.engines.base import LoraFile
 from daemon.engines.llama.frames import (
     HEADER,
+    Loaded,
     Ready,
     WorkerSpec,
     build,
     decode_error,
     decode_event,
+    encode_lora,
     encode_request,
     pack,
     unpack,
@@ -62,6 +65,7 @@ class WorkerProcess:
         self.ready: Ready | None = None
         self.code: int | None = None
         self.running = 0
+        self.loras = 0
         self._log = log
         self._progress = progress
         self._ended = ended
@@ -114,9 +118,11 @@ class WorkerProcess:
         if self.ready is None:
             raise WorkerDied(self.code or 0)
 
-    async def generate(self, request: ChatRequest) -> AsyncGenerator[EngineEvent, None]:
+    async def generate(
+        self, request: ChatRequest, lora: LoraFile | None, background: bool
+    ) -> AsyncGenerator[EngineEvent, None]:
         """Events of one request; closing the generator cancels it. Raises EngineError or WorkerDied."""
-        number, replies = self._open("generate", request)
+        number, replies = self._open("generate", request, lora=encode_lora(lora), background=background)
         done = False
         try:
             while not done:
@@ -131,6 +137,15 @@ class WorkerProcess:
             self._close(number)
             if not done:
                 self._send(pack({"do": "cancel", "number": number}))
+
+    async def load(self, lora: LoraFile) -> float:
+        """See `TokenEngine.load`. Raises EngineError or WorkerDied."""
+        number, replies = self._open("load", None, lora=encode_lora(lora))
+        try:
+            _, value = await self._reply(replies)
+            return build(Loaded, value).change
+        finally:
+            self._close(number)
 
     async def count(self, request: ChatRequest) -> int:
         number, replies = self._open("count", request)
@@ -160,12 +175,15 @@ class WorkerProcess:
                 return
         await reader
 
-    def _open(self, do: str, request: ChatRequest) -> "tuple[int, asyncio.Queue[tuple[str, Any] | None]]":
+    def _open(
+        self, do: str, request: ChatRequest | None, **more: object
+    ) -> "tuple[int, asyncio.Queue[tuple[str, Any] | None]]":
         if self.code is not None:
             raise WorkerDied(self.code)
         number = next(self._numbers)
         try:
-            frame = pack({"do": do, "number": number, "request": encode_request(request)})
+            body = encode_request(request) if request else None
+            frame = pack({"do": do, "number": number, "request": body, **more})
         except UnicodeEncodeError:
             raise BadRequest("the request holds half a surrogate pair, which is no character") from None
         self._replies[number] = asyncio.Queue()
@@ -211,6 +229,7 @@ class WorkerProcess:
     def _deliver(self, frame: dict[str, Any]) -> None:
         if "speed" in frame:
             self.speeds = Speeds(*frame["speed"])
+            self.loras = frame["loras"]
         for number, kind, value in frame.get("events", ()):
             replies = self._replies.get(number)
             if replies is not None:  # None: cancelled meanwhile

@@ -1,12 +1,12 @@
 """Continuous batching: every step feeds what each slot has unread, decoding slots first, and samples where all is read.
 
 A slot reading its prompt and one that decodes differ only in how many tokens they have unread, so a slot whose memory
-was taken away simply reads again. One thread runs `run`; `submit`, `cancel` and `stop` may come from any. Fair: first
-come, first served, for slots as for memory.
+was taken away simply reads again. `Turns` says when it is this context's turn; only `abort_for` and `give_way` may come
+from any thread. Fair: first come, first served, for slots as for memory. Background requests have slots of their own,
+and keep them while they wait for people's to be done.
 """
 
 import collections
-import queue
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -46,111 +46,104 @@ class Speed:
 
 
 class Scheduler:
-    """Serves generations with one context. ``send`` gets each step's events, in order, tagged by request number."""
+    """Serves generations with one context. ``speed`` is all contexts', ``forget`` is told of each generation's end."""
 
-    def __init__(self, context: Context, send: Callable[[Batch], None]) -> None:
-        self.speed = Speed()
-        self._context = context
+    def __init__(self, context: Context, speed: Speed, forget: Callable[[Generation], None]) -> None:
+        self.context = context
+        #: `Turns`' count when it was last this context's turn.
+        self.used = 0
+        self._speed = speed
         self._vocab = context.model.vocab
-        self._send = send
-        self._inbox: queue.SimpleQueue[Generation | None] = queue.SimpleQueue()
-        self._waiting: collections.deque[Generation] = collections.deque()
-        self._known: dict[int, Generation] = {}
+        self._forget = forget
+        #: People's requests, and background ones.
+        self._waiting: dict[bool, collections.deque[Generation]] = {kind: collections.deque() for kind in (False, True)}
         self._batch: frozenset[Generation] = frozenset()
         self._steps = 0
         self._out: Batch = []
 
     # -- any thread -----------------------------------------------------------------------------------
 
-    def submit(self, generation: Generation) -> None:
-        self._known[generation.number] = generation
-        self._inbox.put(generation)
+    def abort_for(self, generation: Generation) -> None:
+        """End the running step if it works for a generation that was cancelled."""
+        if generation in self._batch:
+            self.context.abort = True
 
-    def cancel(self, number: int) -> None:
-        """Stops work on a request, inside a running step too."""
-        generation = self._known.get(number)
-        if generation is not None:
-            generation.cancelled = True
-            if generation in self._batch:
-                self._context.abort = True
-
-    def stop(self) -> None:
-        """End `run` after the step it is in; what it was answering is left unfinished."""
-        self._inbox.put(None)
+    def give_way(self) -> None:
+        """End the running step if it is for background requests."""
+        if any(generation.background for generation in self._batch):
+            self.context.abort = True
 
     # -- the thread that decodes ----------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Serve until `stop`; sleeps while there is nothing to do."""
-        while self._receive():
-            self._drop_cancelled()
-            self._admit()
-            self._step()
-            if self._out:
-                self._send(self._out)
-                self._out = []
+    def submit(self, generation: Generation) -> None:
+        self._waiting[generation.background].append(generation)
 
-    def _receive(self) -> bool:
-        while not (self._active() or self._waiting) or not self._inbox.empty():
-            generation = self._inbox.get()
-            if generation is None:
-                return False
-            self._waiting.append(generation)
-        return True
+    def has_work(self, *, background: bool) -> bool:
+        return bool(self._waiting[background] or self._active(background))
 
-    def _active(self) -> list[Slot]:
-        return [slot for slot in self._context.slots if slot.generation is not None]
+    def drop_cancelled(self) -> None:
+        for background, waiting in self._waiting.items():
+            for slot in self._active(background):
+                if slot.generation is not None and slot.generation.cancelled:
+                    self._release(slot)
+            for generation in [g for g in waiting if g.cancelled]:
+                waiting.remove(generation)
+                self._forget(generation)
 
-    def _drop_cancelled(self) -> None:
-        for slot in self._active():
-            if slot.generation is not None and slot.generation.cancelled:
-                self._release(slot)
-        for generation in [g for g in self._waiting if g.cancelled]:
-            self._waiting.remove(generation)
-            self._forget(generation)
+    def step(self, *, background: bool, shared: bool) -> Batch:
+        """One batch for people's requests, or one for background ones. ``shared``: other contexts' streams wait for it.
+        Returns events in order, tagged by request number.
+        """
+        self._admit(background)
+        self._step(background, shared or background)
+        out, self._out = self._out, []
+        return out
 
-    def _forget(self, generation: Generation) -> None:
-        self._known.pop(generation.number, None)
-        generation.prompt.sampler.close()
+    def _active(self, background: bool) -> list[Slot]:
+        return [slot for slot in self.context.slots if slot.generation is not None and slot.background is background]
 
     def _release(self, slot: Slot) -> None:
         """The slot is free; its conversation stays for whoever goes on with it."""
         if slot.generation is not None:
             self._forget(slot.generation)
         slot.generation = None
-        for other in self._context.slots:
+        for other in self.context.slots:
             other.parked = False
 
     # -- admission ------------------------------------------------------------------------------------
 
-    def _admit(self) -> None:
-        while self._waiting and any(slot.generation is None for slot in self._context.slots):
-            generation = self._waiting.popleft()
+    def _admit(self, background: bool) -> None:
+        waiting = self._waiting[background]
+        while waiting and self._free(background):
+            generation = waiting.popleft()
             try:
                 self._place(generation)
             except EngineError as error:
                 self._out.append((generation.number, error))
                 self._forget(generation)
 
+    def _free(self, background: bool) -> list[Slot]:
+        return [slot for slot in self.context.slots if slot.generation is None and slot.background is background]
+
     def _place(self, generation: Generation) -> None:
         """Choose a slot, keep what it or another has read already. Raises ContextOverflow."""
         text = generation.prompt.text
-        slots = self._context.slots
+        slots = self.context.slots
         nearest = max(slots, key=lambda slot: (common_bytes(slot.text, text), slot.generation is None))
         tokens = tokenize_like(nearest, text, self._vocab)
         if not tokens:
             raise BadRequest("the model's chat template makes nothing of this conversation")
-        if len(tokens) >= self._context.limit:
-            raise ContextOverflow(len(tokens), self._context.limit)
+        if len(tokens) >= self.context.limit:
+            raise ContextOverflow(len(tokens), self.context.limit)
         reusable = {slot.sequence: self._reusable(slot, tokens) for slot in slots}
-        slot = self._choose(reusable)
+        slot = self._choose(self._free(generation.background), reusable)
         best = max(slots, key=lambda other: (reusable[other.sequence], other is slot))
         if best is slot:
-            self._context.cut(slot, reusable[slot.sequence])
+            self.context.cut(slot, reusable[slot.sequence])
         else:
-            self._context.clear(slot)
+            self.context.clear(slot)
             if reusable[best.sequence]:
-                self._context.share(best, slot, reusable[best.sequence])
+                self.context.share(best, slot, reusable[best.sequence])
         slot.assign(tokens, text, self._vocab)
         slot.generation, slot.parked = generation, False
         generation.prompt_ids, generation.cached = list(tokens), slot.read
@@ -159,16 +152,16 @@ class Scheduler:
     def _reusable(self, slot: Slot, tokens: list[int]) -> int:
         """How many of ``tokens`` the slot has in memory; one is always left to decode."""
         count = min(common_tokens(slot.tokens, tokens), slot.read, len(tokens) - 1)
-        if not self._context.model.can_cut and (count < slot.read or slot.generation is not None):
+        if not self.context.model.can_cut and (count < slot.read or slot.generation is not None):
             return 0  # a recurrent state is all or nothing
         return count
 
-    def _choose(self, reusable: dict[int, int]) -> Slot:
+    @staticmethod
+    def _choose(free: Sequence[Slot], reusable: dict[int, int]) -> Slot:
         """A free slot: the one that this conversation goes on from, else the one unused for longest.
 
         A slot of which less than half would be kept holds another conversation, whose beginning is the same.
         """
-        free = [slot for slot in self._context.slots if slot.generation is None]
         nearest = max(free, key=lambda slot: reusable[slot.sequence])
         if 2 * reusable[nearest.sequence] > nearest.read:
             return nearest
@@ -176,35 +169,35 @@ class Scheduler:
 
     # -- one step -------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
-        shares = self._shares()
+    def _step(self, background: bool, short: bool) -> None:
+        shares = self._shares(background, short)
         if not shares:
             return
         self._steps += 1
         for share in shares:
             share.slot.used = self._steps
         self._batch = frozenset(share.slot.generation for share in shares if share.slot.generation is not None)
-        self._context.abort = any(generation.cancelled for generation in self._batch)
+        self.context.abort = any(generation.cancelled for generation in self._batch)
         started = time.perf_counter()
-        code, rows = self._context.decode(shares)
+        code, rows = self.context.decode(shares)
         self._batch = frozenset()
         if code != Outcome.DONE:
-            self._failed(code, shares)
+            self._failed(code, shares, background)
             return
-        self.speed.note(shares, time.perf_counter() - started)
+        self._speed.note(shares, time.perf_counter() - started)
         for share, row in zip(shares, rows, strict=True):
             completes = share.completes
             share.slot.read += share.count
             if completes:
                 self._sample(share.slot, row)
 
-    def _shares(self) -> list[Share]:
+    def _shares(self, background: bool, short: bool) -> list[Share]:
         """One token for each slot that decodes, then as much of the prompts, oldest first, as the step has time for."""
-        active = [slot for slot in self._active() if not slot.parked]
+        active = [slot for slot in self._active(background) if not slot.parked]
         active.sort(key=lambda slot: slot.generation.number if slot.generation else 0)
         shares = [Share(slot, 1) for slot in active if slot.unread == 1]
-        seconds, least = (_STEP_SHARED, _LEAST_SHARED) if shares else (_STEP_READING, _LEAST_READING)
-        room = min(BATCH - len(shares), max(least, int((self.speed.prompt or BATCH) * seconds)))
+        seconds, least = (_STEP_SHARED, _LEAST_SHARED) if shares or short else (_STEP_READING, _LEAST_READING)
+        room = min(BATCH - len(shares), max(least, int((self._speed.prompt or BATCH) * seconds)))
         for slot in active:
             if slot.unread > 1 and room > 0:
                 shares.append(Share(slot, min(slot.unread, room)))
@@ -217,48 +210,53 @@ class Scheduler:
             return
         sampling = generation.prompt.sampling
         try:
-            token = generation.prompt.sampler.sample(self._context.handle, row, self._context.logits)
+            token = generation.prompt.sampler.sample(self.context.handle, row, self.context.logits)
         except EngineError as error:
             self._out.append((generation.number, error))
             self._release(slot)
             return
         logprob, top = log_probability(
-            self._context.logits(row), token, sampling.top_logprobs if sampling.logprobs else 0
+            self.context.logits(row), token, sampling.top_logprobs if sampling.logprobs else 0
         )
         events = generation.push(token, logprob, top)
         if not self._vocab.is_end(token):
             slot.append(token, self._vocab.piece(token))
-        if generation.finish is None and len(slot.tokens) >= self._context.limit:
+        if generation.finish is None and len(slot.tokens) >= self.context.limit:
             generation.finish = "length"
         if generation.finish is not None:
-            events += generation.end(self._context.weights)
+            events += generation.end(self.context.weights)
         self._out += [(generation.number, event) for event in events]
         if generation.finish is not None:
             self._release(slot)
 
     # -- when a step does not succeed -----------------------------------------------------------------
 
-    def _failed(self, code: int, shares: Sequence[Share]) -> None:
+    def _failed(self, code: int, shares: Sequence[Share], background: bool) -> None:
         """Put every sequence of the batch back to where it was known to be, then make it possible to go on."""
         for share in shares:
-            self._context.cut(share.slot, share.slot.read)
+            self.context.cut(share.slot, share.slot.read)
         if code == Outcome.FULL:
-            self._make_room()
+            self._make_room(background)
         elif code != Outcome.ABORTED:
             for share in shares:
                 if share.slot.generation is not None:
                     error = EngineError(f"llama.cpp could not read the prompt (code {code})", hint="reef logs")
                     self._out.append((share.slot.generation.number, error))
                 self._release(share.slot)
-                self._context.clear(share.slot)
+                self.context.clear(share.slot)
 
-    def _make_room(self) -> None:
-        """Take memory from the conversation unused for longest; if all are in use, the newest waits and reads again."""
-        idle = [slot for slot in self._context.slots if slot.generation is None and slot.read]
-        if idle:
-            self._context.clear(min(idle, key=lambda slot: slot.used))
-            return
-        active = [slot for slot in self._active() if not slot.parked]
-        newest = max(active, key=lambda slot: slot.generation.number if slot.generation else 0)
-        self._context.cut(newest, 0)
-        newest.parked = len(active) > 1
+    def _make_room(self, background: bool) -> None:
+        """Take memory from who needs it least: idle background slots, background work that waits, a conversation unused
+        for longest; if all are in use, the newest waits. Who lost its memory reads again.
+        """
+        idle = [slot for slot in self.context.slots if slot.generation is None and slot.read]
+        paused = [] if background else [slot for slot in self._active(True) if slot.read]
+        if idle and not (paused and not any(slot.background for slot in idle)):
+            self.context.clear(min(idle, key=lambda slot: (not slot.background, slot.used)))
+        elif paused:
+            self.context.cut(paused[-1], 0)
+        else:
+            active = [slot for slot in self._active(background) if not slot.parked]
+            newest = max(active, key=lambda slot: slot.generation.number if slot.generation else 0)
+            self.context.cut(newest, 0)
+            newest.parked = len(active) > 1

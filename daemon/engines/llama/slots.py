@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Slot:
     sequence: int
+    #: For requests that give way to all others.
+    background: bool = False
     tokens: list[int] = field(default_factory=list)
     read: int = 0
     text: bytearray = field(default_factory=bytearray)

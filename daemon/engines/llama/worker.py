@@ -1,7 +1,8 @@
 """The worker process: loads one model, answers frames on stdin with frames on stdout, dies with the daemon.
 
 The main thread makes every decoding call; a second one reads commands, renders prompts and can always end the process,
-whatever native code does. The real stdout is kept for frames alone: native libraries print to descriptor 1.
+whatever native code does; a third brings LoRA adapters in. The real stdout is kept for frames alone: native libraries
+print to descriptor 1.
 """
 
 import faulthandler
@@ -15,12 +16,15 @@ from typing import Any, BinaryIO
 
 from daemon.core.errors import BadRequest, EngineError
 from daemon.core.records import ChatRequest, Finished
+from daemon.engines.base import LoraFile
 from daemon.engines.llama.context import Context
 from daemon.engines.llama.frames import (
     HEADER,
+    Loaded,
     Ready,
     WorkerSpec,
     build,
+    decode_lora,
     decode_request,
     encode_error,
     encode_event,
@@ -29,10 +33,11 @@ from daemon.engines.llama.frames import (
 )
 from daemon.engines.llama.generation import Generation, Prompt
 from daemon.engines.llama.grammar import call_grammar, schema_grammar
+from daemon.engines.llama.lora import Adapter, check
 from daemon.engines.llama.model import Model, NativeLog
 from daemon.engines.llama.sampling import Defaults, Sampler
-from daemon.engines.llama.scheduler import Batch, Scheduler
 from daemon.engines.llama.template import ChatTemplate
+from daemon.engines.llama.turns import Batch, Turns
 
 _LONGEST_DEFAULT = 8192
 
@@ -60,12 +65,34 @@ class Served:
         source = self.model.chat_template()
         vocab = self.model.vocab
         self.template = ChatTemplate(source, bos=vocab.bos, eos=vocab.eos, tool_source=self.model.template(b"tool_use"))
-        limit = spec.context or min(self.model.trained_context, _LONGEST_DEFAULT)
-        threads = spec.threads or len(os.sched_getaffinity(0))
-        self.context = Context(self.model, limit=limit, parallel=max(spec.parallel, 1), threads=threads)
-        self.context.warm_up()
         self._defaults = Defaults.of(self.model)
-        self.scheduler = Scheduler(self.context, self._send)
+        self._spec = spec
+        self.context = self._new_context(None)
+        self.turns = Turns(self.context, self._send, bring=self._bring, check=self._check)
+
+    def _new_context(self, adapter: Adapter | None) -> Context:
+        parallel = max(self._spec.parallel, 1)
+        return Context(
+            self.model,
+            limit=self._spec.context or min(self.model.trained_context, _LONGEST_DEFAULT),
+            parallel=parallel,
+            background=parallel,
+            threads=self._spec.threads or len(os.sched_getaffinity(0)),
+            adapter=adapter,
+        )
+
+    def _check(self, lora: LoraFile) -> None:
+        check(lora, self.model)
+
+    def _bring(self, lora: LoraFile) -> Context:
+        check(lora, self.model)
+        with self.model.adapters:
+            adapter = Adapter(self.model, lora)
+            try:
+                return self._new_context(adapter)
+            except EngineError:
+                adapter.close()
+                raise
 
     def _progress(self, done: float) -> None:
         if done - self._told >= 0.05 or done >= 1:
@@ -81,16 +108,21 @@ class Served:
                 for number, item in batch
             ]
         }
-        if any(isinstance(item, Finished) for _, item in batch):
-            message["speed"] = [self.scheduler.speed.prompt, self.scheduler.speed.decode]
+        if any(isinstance(item, Finished | Loaded) for _, item in batch):
+            message["speed"] = [self.turns.speed.prompt, self.turns.speed.decode]
+            message["loras"] = self.turns.loras
         self._output.send(message)
 
     def handle(self, command: Mapping[str, Any]) -> None:
         number = command["number"]
         if command["do"] == "cancel":
-            self.scheduler.cancel(number)
+            self.turns.cancel(number)
             return
         try:
+            lora = decode_lora(command.get("lora"))
+            if command["do"] == "load" and lora is not None:
+                self.turns.load(number, lora)
+                return
             request = decode_request(command["request"])
             text = self.prompt_text(request)
             if command["do"] == "count":
@@ -99,7 +131,8 @@ class Served:
                 return
             sampler = Sampler(self.model.vocab, request.sampling, self._defaults, forced_grammar(request))
             prompt = Prompt.of(request, text, sampler)
-            self.scheduler.submit(Generation(number, prompt, self.model.vocab))
+            background = command.get("background", False)
+            self.turns.submit(Generation(number, prompt, self.model.vocab, lora=lora, background=background))
         except EngineError as error:
             self._output.send({"events": [[number, "Error", encode_error(error)]]})
         except Exception as error:  # an edge: one request's odd input must not end the thread that serves all
@@ -161,7 +194,7 @@ def main() -> None:
         ready.set()
         engine = served[0]
         output.send({"ready": Ready(engine.context.limit, engine.model.vocab.widest())})
-        engine.scheduler.run()
+        engine.turns.run()
     except EngineError as error:
         output.send({"failed": encode_error(error)})
     except Exception:  # an edge: the daemon sees the process end, a person the reason in the log

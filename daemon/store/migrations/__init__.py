@@ -10,7 +10,7 @@ from typing import Final
 
 from daemon.core.errors import StoreError
 
-STEPS: Final = ("m0001_first_light",)
+STEPS: Final = ("m0001_first_light", "m0003_tasks")
 
 
 def migrate(db: sqlite3.Connection) -> None:

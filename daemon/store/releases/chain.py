@@ -84,6 +84,15 @@ class Chain:
     def path(self) -> Path:
         return self._repository.path
 
+    def clone_commands(self, scenario: str, folder: Path | str) -> list[list[str]]:
+        """What gets a scenario's releases out with nothing but git and git-lfs; history and weights included."""
+        source, branch = self.path.as_uri(), ref_of(scenario).removeprefix(_HEADS)
+        return [
+            ["git", "clone", "--branch", branch, source, str(folder)],
+            ["git", "-C", str(folder), "lfs", "install", "--local"],
+            ["git", "-C", str(folder), "lfs", "pull"],
+        ]
+
     def scenarios(self) -> list[str]:
         """Those with a chain, by name."""
         refs = self._repository.refs(_HEADS)
@@ -98,7 +107,8 @@ class Chain:
         return Standing(replace(tip.head.release, head=True) if tip.head else None, tip.trouble)
 
     def get(self, scenario: str, id: str) -> Release:
-        """A release of the chain, or a candidate; a candidate that was released since is found under its old id.
+        """A release of the chain, by its id or number (``r5``), or a candidate; one that was released since is found
+        under its old id.
 
         Raises NotFound, or Untrusted for one that is not what was signed.
         """
@@ -106,6 +116,12 @@ class Chain:
             tip = self._tip(reader, scenario)
             release = self._find(reader, scenario, id, tip).release
             return replace(release, head=release.id == tip.id)
+
+    def waiting(self) -> _Rows:
+        """Candidates of all scenarios that wait for a person."""
+        with Reader(self._repository) as reader:
+            found = [found.release for found in self._candidates(reader)]
+        return [release for release in found if release.state is ReleaseState.PENDING]
 
     def before(self, release: Release) -> Release | None:
         """The one that a release of the chain followed; None for the base."""
@@ -249,10 +265,10 @@ class Chain:
         number = manifest.number_of(id)
         if number == 0:
             return self._find_candidate(reader, scenario, id, tip)
-        if number and tip.head is not None and 0 < number <= tip.number:
+        if number and tip.head is not None and number <= tip.number:
             names = history.commits(self.path, tip.head.commit, skip=tip.number - number, count=1)
             snapshot = self._proved(reader, scenario, names[0]) if names else None
-            if snapshot is not None and snapshot.release.id == id:
+            if snapshot is not None and id in (snapshot.release.id, f"r{number}"):
                 return snapshot
         raise self._not_found(scenario, id)
 
@@ -272,12 +288,12 @@ class Chain:
     def _not_found(self, scenario: str, id: str) -> NotFound:
         return NotFound(f"{scenario} has no release {id[:60]!r}", hint="reef releases list --state all")
 
-    def _candidates(self, reader: Reader, scenario: str) -> Iterator[Snapshot]:
-        """Candidates of a scenario, signed, in no order. What somebody else put there is none."""
+    def _candidates(self, reader: Reader, scenario: str | None = None) -> Iterator[Snapshot]:
+        """Candidates of one scenario or all, signed, in no order. What somebody else put there is none."""
         for name in self._repository.refs(CANDIDATES).values():
             with suppress(Untrusted):
                 found = commits.linked(reader, name, self._signer.public)
-                if found.release.scenario == scenario and found.release.number == 0:
+                if found.release.number == 0 and scenario in (None, found.release.scenario):
                     yield found
 
     def _seen(self) -> dict[str, tuple[int, str]]:
@@ -292,7 +308,8 @@ class Chain:
         """Under the lock."""
         assert release.commit is not None
         seen = self._seen() | {release.scenario: (release.number, release.commit)}
-        write_private(self._home.releases_seen, json.dumps(seen).encode())
+        with suppress(OSError):  # the release is out; a full disk costs the warning only
+            write_private(self._home.releases_seen, json.dumps(seen).encode())
 
 
 _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)

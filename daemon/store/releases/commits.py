@@ -38,7 +38,7 @@ class Snapshot:
 # -- making -----------------------------------------------------------------------------------------
 
 
-def make(writer: Writer, signer: Signer, release: Release, blobs: Mapping[str, str], parent: str | None) -> Snapshot:
+def make(writer: Writer, signer: Signer, release: Release, blobs: Mapping[str, str], *, parent: str | None) -> Snapshot:
     """Write the commit of a release whose files are blobs already. Nothing names it yet."""
     raw = manifest.dump(release)
     signature = signer.sign(raw, MANIFEST_NAMESPACE)

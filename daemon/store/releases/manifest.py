@@ -13,13 +13,14 @@ from typing import Final
 import msgspec
 
 from daemon.core.errors import RecipeError, Untrusted
-from daemon.core.releases import BASE_RELEASE, Release
+from daemon.core.releases import Release
 
 PATH: Final = "release.json"
 SIGNATURE_PATH: Final = "release.json.sig"
 _FORMAT: Final = 1
 _OUTSIDE: Final = ("state", "commit", "head", "note")
 _ID: Final = re.compile(r"r(\d{1,9})-[0-9a-f]{8}")
+_NUMBER: Final = re.compile(r"r([1-9]\d{0,8})")
 
 
 def dump(release: Release) -> bytes:
@@ -43,14 +44,13 @@ def load(raw: bytes) -> Release:
         raise Untrusted(f"release.json is not a release: {error}") from error
     if form != _FORMAT:
         raise Untrusted(f"release.json has format {form!r}, this version reads {_FORMAT}", hint="update Reef")
-    if number_of(release.id) != release.number:
+    found = _ID.fullmatch(release.id)
+    if found is None or int(found[1]) != release.number:
         raise Untrusted(f"release.json calls itself {release.id!r}, number {release.number}")
     return release
 
 
 def number_of(id: str) -> int | None:
-    """The number in a release's id (0: a candidate's); None for what is no id."""
-    if id == BASE_RELEASE:
-        return None
-    found = _ID.fullmatch(id)
+    """The number in a release's id (0: a candidate's), or alone; None for what is no id, ``base`` too."""
+    found = _ID.fullmatch(id) or _NUMBER.fullmatch(id)
     return int(found[1]) if found else None

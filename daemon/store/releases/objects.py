@@ -100,17 +100,22 @@ class Reader:
 
     def __init__(self, repository: Repository) -> None:
         self._path = repository.path
+        self._running: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Reader":
-        self._start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def _start(self) -> None:
+    def _process(self) -> "subprocess.Popen[bytes]":
+        if self._running is None:
+            self._running = self._started()
+        return self._running
+
+    def _started(self) -> "subprocess.Popen[bytes]":
         try:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 ["git", "cat-file", "--batch"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -122,28 +127,31 @@ class Reader:
             raise StoreError("git is not installed", hint=INSTALL) from error
 
     def _stop(self) -> None:
-        for stream in (self._process.stdin, self._process.stdout):
+        process, self._running = self._running, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
             assert stream is not None
             with suppress(BrokenPipeError):
                 stream.close()
-        self._process.wait()
+        process.wait()
 
     def get(self, name: str, kind: str) -> bytes:
         """An object's content. Raises Untrusted when it is missing, damaged or of another kind."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        process = self._process()
+        assert process.stdin is not None
+        assert process.stdout is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.write(f"{name}\n".encode())
-            self._process.stdin.flush()
-        head = self._process.stdout.readline().split()
+            process.stdin.write(f"{name}\n".encode())
+            process.stdin.flush()
+        head = process.stdout.readline().split()
         if len(head) == 3 and head[2].isdigit():
             size = int(head[2])
-            content = self._process.stdout.read(size + 1)
+            content = process.stdout.read(size + 1)
             if len(content) == size + 1 and head[1] == kind.encode():
                 return content[:-1]
         if len(head) != 2:  # not just "missing": at a damaged object git gives up
             self._stop()
-            self._start()
         raise Untrusted(
             f"the release store lacks the {kind} {name[:12]}, or it is damaged", hint=f"git --git-dir {self._path} fsck"
         )

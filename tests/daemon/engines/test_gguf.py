@@ -1,9 +1,11 @@
+import struct
 from pathlib import Path
 
+import gguf as reference
 import pytest
 
 from daemon.core.errors import UsageError
-from daemon.engines.gguf import read
+from daemon.engines.gguf import F16, Tensor, aligned, contents, read
 from tests.fakes import gguf
 
 
@@ -68,3 +70,39 @@ def test_the_default_model_is_read(model_path: Path) -> None:
     header = read(model_path)
     assert header.architecture == "llama"
     assert header.licence == "apache-2.0"
+
+
+def test_contents_are_scalars_strings_and_where_tensors_lie(tmp_path: Path) -> None:
+    head = gguf.make(size=0)
+    name = b"blk.0.attn_q.weight"
+    tensor = struct.pack("<Q", len(name)) + name + struct.pack("<IQQIQ", 2, 8, 3, F16, 64)
+    found = contents(written(tmp_path, head[:8] + struct.pack("<Q", 1) + head[16:] + tensor))
+    assert found.metadata["general.architecture"] == "llama"
+    assert found.metadata["general.file_type"] == 3
+    assert "general.languages" not in found.metadata
+    data = aligned(len(head) + len(tensor))
+    assert found.tensors == {"blk.0.attn_q.weight": Tensor((8, 3), F16, data + 64)}
+    assert found.tensors["blk.0.attn_q.weight"].count == 24
+
+
+def test_contents_of_the_real_model_agree_with_the_reference_reader(model_path: Path) -> None:
+    found = contents(model_path)
+    tensors = reference.GGUFReader(str(model_path)).tensors
+    assert {name: (one.start, one.shape) for name, one in found.tensors.items()} == {
+        tensor.name: (tensor.data_offset, tuple(tensor.shape.tolist())) for tensor in tensors
+    }
+    assert found.metadata["llama.attention.head_count_kv"] == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
+        (gguf.make()[:60], "its header is damaged"),
+        (b"GGUF\x01" + gguf.make()[5:], "version 1"),
+        (b"GGUF\x03\0\0\0" + struct.pack("<QQQ", 1, 0, 0) + struct.pack("<I", 9), "9 dimensions"),
+    ],
+)
+def test_contents_say_what_is_wrong(tmp_path: Path, data: bytes, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        contents(written(tmp_path, data))

@@ -39,7 +39,7 @@ class Client:
 
 def call(path: str = "/v1/chat/completions", query: bytes = b"") -> Call:
     scope = {"path": path, "query_string": query, "method": "POST", "headers": [(b"user-agent", b"pi/1.6.0")]}
-    made = Call(Dialect.CHAT, scope, "base", Redactor(b"key"))
+    made = Call(Dialect.CHAT, scope, Redactor(b"key"))
     made.identity = identify(made.headers)
     return made
 

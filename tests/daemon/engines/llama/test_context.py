@@ -117,7 +117,10 @@ def test_a_full_memory_is_told_and_changes_nothing(context: Context) -> None:
     assert same(read(context, first), alone)
 
 
-def test_warming_up_leaves_nothing_behind(context: Context) -> None:
-    context.warm_up()
+def test_the_probe_leaves_nothing_behind_and_is_the_same_each_time(context: Context) -> None:
+    first, second = context.probe(), context.probe()
+    assert np.array_equal(first, second)
+    assert len(first) == 15
+    assert (first < 0).all()
     assert (context.slots[0].read, context.slots[0].tokens) == (0, [])
     assert context.weights == context.model.digest

@@ -1,79 +1,17 @@
 """The scheduler with a real context, stepped by a thread as in the worker, its memory small enough to run full."""
 
-import queue
-import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from daemon.core.errors import BadRequest, ContextOverflow, EngineError
-from daemon.core.records import ChatRequest, EngineEvent, Finished, Message, Sampling, Started, Text, TextDelta
-from daemon.engines.llama.context import Context, Share
-from daemon.engines.llama.generation import Generation, Prompt
+from daemon.core.errors import BadRequest, ContextOverflow
+from daemon.engines.llama.context import Share
 from daemon.engines.llama.model import Model
-from daemon.engines.llama.sampling import Defaults, Sampler
-from daemon.engines.llama.scheduler import Batch, Scheduler, Speed
+from daemon.engines.llama.scheduler import Speed
 from daemon.engines.llama.slots import Slot
+from tests.daemon.engines.llama.bench import LIMIT, Bench
 
 pytestmark = pytest.mark.engine
-
-LIMIT = 120
-
-
-class Bench:
-    """A scheduler on its thread, and what it sent."""
-
-    def __init__(self, model: Model, parallel: int, limit: int = LIMIT) -> None:
-        self.model = model
-        self.context = Context(model, limit=limit, parallel=parallel, threads=1)
-        self.scheduler = Scheduler(self.context, self._take)
-        self.sent: dict[int, list[EngineEvent | EngineError]] = {}
-        self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._numbers = iter(range(1, 10_000))
-        self._thread = threading.Thread(target=self.scheduler.run)
-        self._thread.start()
-
-    def close(self) -> None:
-        self.scheduler.stop()
-        self._thread.join()
-        self.context.close()
-
-    def _take(self, batch: Batch) -> None:
-        for number, event in batch:
-            self.sent.setdefault(number, []).append(event)
-        self._news.put(None)
-
-    def submit(self, text: str, tokens: int = 8) -> int:
-        number = next(self._numbers)
-        sampling = Sampling(max_tokens=tokens, temperature=0)
-        request = ChatRequest("m", (Message("user", (Text(text),)),), sampling=sampling)
-        sampler = Sampler(self.model.vocab, sampling, Defaults())
-        prompt = Prompt.of(request, text.encode(), sampler)
-        self.scheduler.submit(Generation(number, prompt, self.model.vocab))
-        return number
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
-        while not condition():
-            self._news.get(timeout=max(deadline - time.monotonic(), 0.01))
-
-    def wait(self, *numbers: int) -> list[Finished]:
-        self.until(lambda: all(self.done(number) for number in numbers))
-        ends = [self.sent[number][-1] for number in numbers]
-        assert all(isinstance(end, Finished) for end in ends), ends
-        return [end for end in ends if isinstance(end, Finished)]
-
-    def done(self, number: int) -> bool:
-        return bool(self.sent.get(number)) and isinstance(self.sent[number][-1], Finished | EngineError)
-
-    def started(self, number: int) -> Started:
-        event = self.sent[number][0]
-        assert isinstance(event, Started)
-        return event
-
-    def text(self, number: int) -> str:
-        return "".join(event.text for event in self.sent[number] if isinstance(event, TextDelta))
 
 
 @pytest.fixture
@@ -176,7 +114,7 @@ def test_first_come_first_served(new_bench: Callable[..., Bench]) -> None:
 def test_a_cancelled_request_is_never_heard_of_again(bench: Bench) -> None:
     number = bench.submit("Once upon a time", tokens=100)
     bench.until(lambda: len(bench.sent.get(number, ())) > 3)
-    bench.scheduler.cancel(number)
+    bench.turns.cancel(number)
     bench.wait(bench.submit("Hi", tokens=2))
     heard = len(bench.sent[number])
     bench.wait(bench.submit("Hi again", tokens=2))
@@ -188,7 +126,7 @@ def test_a_request_cancelled_while_it_waits_never_starts(new_bench: Callable[...
     bench = new_bench(parallel=1)
     first = bench.submit("Once upon a time", tokens=30)
     second = bench.submit("Twice", tokens=3)
-    bench.scheduler.cancel(second)
+    bench.turns.cancel(second)
     bench.wait(first)
     bench.wait(bench.submit("Hi", tokens=1))
     assert second not in bench.sent
@@ -200,7 +138,7 @@ def test_an_aborted_prompt_keeps_what_was_read_and_the_neighbours_go_on(new_benc
     bench.until(lambda: len(bench.sent.get(neighbour, ())) > 1)
     long = bench.submit(story(5, 400), tokens=2)
     bench.until(lambda: long in bench.sent)
-    bench.scheduler.cancel(long)
+    bench.turns.cancel(long)
     [end] = bench.wait(neighbour)
     assert end.usage.completion == len(end.span.completion_ids if end.span else ())
     [again] = bench.wait(bench.submit(story(5, 400), tokens=2))

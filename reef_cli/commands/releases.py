@@ -1,0 +1,177 @@
+"""`reef releases list · show · diff · approve · reject · rollback`: what the agents run, and the way back.
+
+What moves a head says what it moved. Going back and turning down ask first on a terminal; in a script ``--yes`` does.
+"""
+
+from typing import Annotated, Any, Literal
+
+from daemon.core.errors import ExitCode, NotFound
+from daemon.core.paths import home
+from reef_cli import diagnostics, output
+from reef_cli.client import Client, segment
+from reef_cli.lifecycle import ensure_daemon
+from reef_cli.parameters import AsJson, Help
+
+Scenario = Annotated[str | None, Help("Whose releases; `default` when it is not given.")]
+Yes = Annotated[bool, Help("Do not ask.", "--yes", "-y")]
+Candidate = Annotated[str, Help("A candidate's id (r0-…), as `reef releases list --state pending` prints it.")]
+State = Literal["released", "pending", "rejected", "all"]
+
+
+def list_releases(
+    *,
+    limit: Annotated[int, Help("How many.", "--limit", "-n")] = 20,
+    before: Annotated[str | None, Help("Go on from the `next` of the page before.")] = None,
+    state: Annotated[State, Help("released, pending, rejected or all.")] = "released",
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """The head is marked with a star."""
+    client = ensure_daemon(home())
+    page = client.get("/reef/releases", limit=limit, before=before, state=state, scenario=scenario)
+    if as_json:
+        output.json(page)
+        return
+    columns = ("release", "created", "kind", "gate", "changes", "reason")
+    output.table(columns, [_row(release) for release in page["items"]])
+    only = f" --scenario {scenario}" if scenario else ""
+    if page["next"]:
+        diagnostics.say(f"more: reef releases list -n {limit} --state {state} --before {page['next']}{only}")
+    elif not page["items"] and state == "released":
+        diagnostics.say("nothing is released here yet: the agent and the model are as they come")
+    elif not page["items"]:
+        diagnostics.say(f"nothing here; all of them: reef releases list --state all{only}")
+
+
+def show(
+    release: Annotated[str | None, Help("A release (r5, r5-…) or a candidate; by default the head.")] = None,
+    *,
+    full: Annotated[bool, Help("With the whole texts of its harness.")] = False,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    client = ensure_daemon(home())
+    told = client.get(f"/reef/releases/{segment(release or _head(client, scenario))}", scenario=scenario)
+    if as_json:
+        output.json(told)
+        return
+    output.line(output.visible(told["card"]))
+    for name in ("note", "commit"):
+        if told[name]:
+            output.line(f"{name:<10}{output.visible(told[name], keep='')}")
+    for path, text in told["files_text"].items():
+        output.line()
+        output.line(output.bold(output.visible(path)))
+        lines = text.rstrip().split("\n")
+        for line in lines if full else lines[:_LINES]:
+            output.line(f"  {output.visible(line)}")
+        if not full and len(lines) > _LINES:
+            output.line(f"  … {len(lines) - _LINES} more lines: --full")
+    output.line()
+    output.line("a copy that needs nothing of Reef:")
+    for command in told["clone"]:
+        output.line(f"  {output.visible(command)}")
+
+
+_LINES = 12
+
+
+def diff(
+    release: Annotated[str | None, Help("A release or a candidate; by default the head.")] = None,
+    *,
+    against: Annotated[str | None, Help("Another release, or `base`; by default what it was made from.")] = None,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """Weights show as the hashes of their files."""
+    client = ensure_daemon(home())
+    path = f"/reef/releases/{segment(release or _head(client, scenario))}/diff"
+    told = client.get(path, against=against, scenario=scenario)
+    if as_json:
+        output.json(told)
+    elif told["diff"]:
+        output.line(output.visible(told["diff"].rstrip("\n")))
+    else:
+        diagnostics.say("no difference")
+
+
+def approve(
+    candidate: Candidate,
+    *,
+    force: Annotated[bool, Help("Though the gate rejected it.")] = False,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """Exit code 6: the head has moved on since it was made. 7: the gate rejected it."""
+    path = f"/reef/releases/{segment(candidate)}/approve"
+    _say("released", ensure_daemon(home()).post(path, {"force": force}, scope=scenario), as_json)
+
+
+def reject(candidate: Candidate, *, yes: Yes = False, scenario: Scenario = None, as_json: AsJson = False) -> int:
+    """It can still be approved later."""
+    if diagnostics.watched() and not diagnostics.confirmed(f"Turn {candidate} down?", yes=yes):
+        return _left()
+    path = f"/reef/releases/{segment(candidate)}/reject"
+    _say("rejected", ensure_daemon(home()).post(path, {}, scope=scenario), as_json)
+    return ExitCode.OK
+
+
+def rollback(
+    release: Annotated[str | None, Help("A release, or `base`: nothing evolved. By default the one before.")] = None,
+    *,
+    reason: Annotated[str, Help("Why; it stays with the release.")] = "",
+    yes: Yes = False,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> int:
+    """Requests in flight finish on what they started with. Nothing is lost: the release gone back from stays."""
+    client = ensure_daemon(home())
+    where = release or "the release before"
+    if not diagnostics.confirmed(f"Go back to {where} ({scenario or 'default'})?", yes=yes):
+        return _left()
+    body: dict[str, object] = {"to": release, "reason": reason}
+    _say("rolled back", client.post("/reef/releases/rollback", body, scope=scenario), as_json)
+    return ExitCode.OK
+
+
+def _left() -> int:
+    diagnostics.say("nothing was changed")
+    return ExitCode.FAILED
+
+
+def _head(client: Client, scenario: str | None) -> str:
+    page = client.get("/reef/releases", limit=1, scenario=scenario)
+    if not page["items"]:
+        raise NotFound(f"{scenario or 'default'!r} has no release yet", hint="reef releases list --state all")
+    return str(page["items"][0]["id"])
+
+
+def _say(word: str, release: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        output.json(release)
+        return
+    restores = f", what {release['restores']} was" if release["restores"] else ""
+    output.line(output.visible(f"{word}  {release['id']}{restores}  {output.one_line(release['reason'])}"))
+
+
+def _row(release: dict[str, Any]) -> tuple[object, ...]:
+    mark = "*" if release["head"] else ""
+    kind = release["kind"] if release["state"] == "released" else release["state"]
+    return (
+        f"{release['id']}{mark}",
+        output.clock(release["created_ns"]),
+        kind,
+        _gate(release),
+        ", ".join(_holds(release)) or "nothing",
+        output.one_line(release["reason"], 50),
+    )
+
+
+def _gate(release: dict[str, Any]) -> str:
+    gate = release["gate"]
+    return f"{gate['verdict']} {gate['wins']}:{gate['losses']}" if gate else "-"
+
+
+def _holds(release: dict[str, Any]) -> list[str]:
+    harness = any(path.startswith("harness/") for path in release["files"])
+    return [*(["harness"] if harness else []), *(["weights"] if release["weights"] else [])]
