@@ -43,9 +43,9 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
         private_directory(path.parent)
         write_private(path, file.text.encode())
         path.chmod(file.mode)
-    for path, target in links:
-        if not Path(path).is_symlink():
-            Path(path).symlink_to(target)
+    for place, target in links:
+        if not Path(place).is_symlink():
+            Path(place).symlink_to(target)
     receipt.write(plan, links)
     say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
 

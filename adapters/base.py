@@ -6,7 +6,7 @@ Everything else is the same for all of them: plans, the wrapper, releases on the
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from adapters.plan import Choice, InstallPlan, Node
 from daemon.core.errors import NotFound

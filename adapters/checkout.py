@@ -1,4 +1,4 @@
-"""Which commit a working directory is at, from Git's files alone: starting git would take a tenth of a wrapper's time."""
+"""Which commit a working directory is at, from Git's files alone: starting git costs what a wrapper has to save."""
 
 import re
 from pathlib import Path

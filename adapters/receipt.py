@@ -24,7 +24,7 @@ _LINK: Final = "# link\t"
 
 
 class Receipt(NamedTuple):
-    """``files`` path → sha256, ``links`` path → target; paths below the home, or absolute (the link in ~/.local/bin)."""
+    """``files``: path → sha256, ``links``: path → target. Paths are below the home, or absolute for ~/.local/bin."""
 
     adapter: str
     packages: tuple[str, ...]

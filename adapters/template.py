@@ -1,4 +1,4 @@
-"""Templates of ``harness_templates/<adapter>/``: files with ``$REEF_…`` places, and a manifest that says what each is for.
+"""Templates of ``harness_templates/<adapter>/``: files with ``$REEF_…`` places, and a manifest of what each is for.
 
 In JSON files a text that is nothing but a place becomes the value itself, of any type, and a field whose value is None
 goes; elsewhere the place is replaced inside the text. Values are never read as templates again.

@@ -119,11 +119,11 @@ def _choose(where: Home, name: str, scenario: str, *, upgrade: str) -> Chosen:
     except ReefError as error:
         if last is None:
             raise
-        kept = _on_shelf(where, place, last, scenario)
-        if kept is None:
+        good = _on_shelf(where, place, last, scenario)
+        if good is None:
             raise
-        _warn(error, kept)
-        return Chosen(kept, dict(last.serves), before)
+        _warn(error, good)
+        return Chosen(good, dict(last.serves), before)
 
 
 def _on_shelf(where: Home, place: Place, last: Active, scenario: str) -> Delivery | None:

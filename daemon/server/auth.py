@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
 
-#: Routes an agent's token opens: inference, feedback and the harness that it is to run. Reading traces and changing anything needs the control token.
+#: Routes an agent's token opens: inference, feedback, and the harness that it is to run. Reading traces and changing
+#: anything needs the control token.
 _AGENT_ROUTES: Final = frozenset(
     {
         *(("POST", "/reef/report"), ("POST", "/reef/undo"), ("GET", "/reef/last"), ("GET", "/"), ("HEAD", "/")),

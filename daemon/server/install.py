@@ -15,7 +15,6 @@ from daemon.core.errors import NotFound, UsageError
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
-from daemon.server.runtime import Runtime
 from daemon.store.releases import Releases
 from recipes.gate import card
 
@@ -87,10 +86,10 @@ def _scenario(request: Request) -> str:
 
 def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:
     """A release as it is handed out; None: the head, which may be the base. Raises NotFound, Untrusted."""
-    if wanted == BASE_RELEASE:
-        release = None
+    if wanted and wanted != BASE_RELEASE:
+        release: Release | None = releases.get(scenario, wanted)
     else:
-        release = releases.get(scenario, wanted) if wanted else releases.head(scenario)
+        release = None if wanted else releases.head(scenario)
     if release is None:
         return {
             "release_id": BASE_RELEASE, "number": 0, "parent": None, "files": {}, "manifest": None, "signature": None,
