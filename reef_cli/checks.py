@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from adapters.base import find_node
+from adapters.plan import find_node
 from adapters.pi import OLDEST_NODE
 from daemon.core.config import DEFAULT_PORT, Config, load
 from daemon.core.discovery import port_holder

@@ -19,6 +19,11 @@ def say(text: str) -> None:
     _write(visible(text) + "\n")
 
 
+def ask(text: str) -> None:
+    """A question; the answer is typed on the same line."""
+    _write(visible(text))
+
+
 def failure(error: ReefError, *, as_json: bool) -> ExitCode:
     """Tell an error in the form that was asked for, and say which exit code it has."""
     if as_json:

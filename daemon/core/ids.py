@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Final, Literal
 
-Prefix = Literal["rec", "ses", "rep", "job", "req", "ins", "tsk"]
+Prefix = Literal["rec", "ses", "rep", "job", "req", "ins", "tsk", "run"]
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 _lock = threading.Lock()

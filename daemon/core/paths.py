@@ -37,6 +37,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "agents"
 
     @property
+    def commands(self) -> Path:
+        """What a person calls to run a wrapped agent: ``reef-pi``."""
+        return self.root / "bin"
+
+    @property
     def releases(self) -> Path:
         """The bare Git repository of all scenarios' release chains; large files are Git LFS objects inside."""
         return self.root / "releases.git"

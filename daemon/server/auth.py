@@ -17,15 +17,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
 
-#: Routes an agent's token opens: inference and feedback. Reading traces and changing anything needs the control token.
+#: Routes an agent's token opens: inference, feedback, and the harness that it is to run. Reading traces and changing
+#: anything needs the control token.
 _AGENT_ROUTES: Final = frozenset(
     {
+<<<<<<< HEAD
         ("POST", "/reef/report"),
         ("POST", "/reef/train"),
         ("POST", "/reef/undo"),
         ("GET", "/reef/last"),
         ("GET", "/"),
         ("HEAD", "/"),
+=======
+        *(("POST", "/reef/report"), ("POST", "/reef/undo"), ("GET", "/reef/last"), ("GET", "/"), ("HEAD", "/")),
+        *(("GET", f"/reef/harness{path}") for path in ("", "/releases", "/install", "/adapters")),
+>>>>>>> pi
     }
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 from daemon.core.errors import UsageError
 
@@ -73,7 +74,9 @@ def identify(headers: Mapping[str, str]) -> Identity:
         session_keys=tuple(keys),
         subagent=field.get("x-claude-code-agent-id"),
         spawner=field.get("x-claude-code-parent-agent-id"),
-        cwd=field.get("x-reef-cwd"),
+        cwd=unquote(field["x-reef-cwd"])
+        if "x-reef-cwd" in field
+        else None,  # a header is ASCII, a path may be anything
         commit=field.get("x-reef-commit"),
         tags={name.removeprefix(_TAG): value for name, value in field.items() if name.startswith(_TAG)},
     )

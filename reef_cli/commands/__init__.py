@@ -159,6 +159,28 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "remove": Command("models:remove", "Delete a model's file.", ("reef models remove my-model",)),
         },
     ),
+    "harness": Group(
+        "Coding agents that Reef wraps, and the release they run.",
+        {
+            "install": Command(
+                "harness:install",
+                "Install an agent and the command that runs it with Reef.",
+                (
+                    "reef harness install --adapter pi",
+                    "reef harness install --adapter pi --scenario work --upgrade ask",
+                ),
+            ),
+            "list": Command("harness:list_adapters", "Which there are, and what they run.", ("reef harness list",)),
+            "update": Command(
+                "harness:update", "Take the newest release from the next start on.", ("reef harness update",)
+            ),
+            "uninstall": Command(
+                "harness:uninstall",
+                "Remove an agent, to the byte.",
+                ("reef harness uninstall --adapter pi", "reef harness uninstall --purge"),
+            ),
+        },
+    ),
     "tasks": Group(
         "What candidates are judged by: a prompt and a check each.",
         {

@@ -1,91 +1,315 @@
-"""Real Pi, from npm, through the daemon: an answer from the engine inside, and a task with tools from a provider."""
+"""Real Pi, from npm: installed both ways, used in a terminal, told of releases, upgraded, rolled back, taken away.
 
+Also covers the extension: ``harness_templates/pi/extensions/reef.ts``.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters import pi
-from adapters.base import InstallPlan, apply, environment, find_node
+from adapters.plan import find_node
+from adapters.session import Place
 from daemon.core.paths import Home
-from tests.e2e.conftest import add_model
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from daemon.store.releases import Releases
+from tests.fakes import chain
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.provider import TASK, Provider, running_provider
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = pytest.mark.slow
+
+SCENARIO = "work/pi"
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider(TASK) as running:
-        yield running
+class Terminal:
+    """A tmux of its own with one window, in which the wrapper runs."""
+
+    def __init__(self, socket: Path) -> None:
+        self._tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
+
+    def start(self, command: str, folder: Path, environment: dict[str, str]) -> None:
+        given = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
+        self("new-session", "-d", "-x", "150", "-y", "45", *given, "-c", str(folder), command)
+
+    def __call__(self, *words: str) -> str:
+        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=False, timeout=30)
+        return done.stdout
+
+    def screen(self) -> str:
+        return self("capture-pane", "-p", "-J")
+
+    def see(self, text: str, seconds: float = 60) -> str:
+        """Wait until the text is on the screen."""
+        deadline = time.monotonic() + seconds
+        while text not in (shown := self.screen()):
+            assert time.monotonic() < deadline, f"{text!r} is not on the screen:\n{shown}"
+            time.sleep(0.1)
+        return shown
+
+    def type(self, text: str) -> None:
+        self("send-keys", "-l", text)
+        self("send-keys", "Enter")
+
+    def ended(self) -> bool:
+        return "0" not in self("list-sessions", "-F", "0")
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider, model_path: Path) -> Iterator[RunningDaemon]:
-    config = f"""
-server: {{port: 0}}
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-models: {{scripted: p}}
-"""
-    with running_daemon(module_home, config) as running:
-        add_model(running, model_path)
-        yield running
+class Installed:
+    """``user`` is the person's HOME; ``trees`` what either way of installing left."""
+
+    def __init__(self, daemon: RunningDaemon, provider: Provider, user: Path) -> None:
+        self.daemon, self.provider, self.user = daemon, provider, user
+        self.home = daemon.home
+        self.place = Place(self.home.agents / "pi")
+        self.command = str(self.home.commands / "reef-pi")
+        self.environment = {"HOME": str(user), "REEF_HOME": str(self.home.root), "TERM": "xterm-256color"}
+        self.before = digests(user)
+        self.trees: list[dict[str, str]] = []
+
+    def run(self, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [self.command, *words],
+            cwd=folder,
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+    def reef(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "reef_cli.main", *words],
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    def sessions(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.daemon.get(f"/reef/sessions?scenario={SCENARIO}")["items"]
+        return items
+
+    def requests(self) -> list[tuple[str, str, dict[str, str]]]:
+        """(cwd, commit, tags) of every recorded request, oldest first."""
+        with sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True) as db:
+            rows = db.execute("SELECT cwd, git_commit, tags FROM request ORDER BY seq").fetchall()
+        db.close()
+        return [(cwd, commit, json.loads(tags)) for cwd, commit, tags in rows]
+
+    @contextmanager
+    def terminal(self, folder: Path) -> Iterator[Terminal]:
+        terminal = Terminal(self.home.run / "tmux")
+        terminal.start(self.command, folder, {**self.environment, "REEF_POLL_SECONDS": "0.5"})
+        try:
+            yield terminal
+        finally:
+            terminal("kill-server")
 
 
-@pytest.fixture(scope="module")
-def plan(daemon: RunningDaemon) -> InstallPlan:
-    node = find_node()
-    assert node is not None, "node and npm are needed for the tests that run real agents"
-    made = pi.plan(daemon.home, daemon.url, node)
-    apply(made, node, print)
-    return made
-
-
-def run(plan: InstallPlan, folder: Path, *arguments: str) -> str:
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    done = subprocess.run(
-        [*plan.command, *arguments],
-        cwd=folder,
-        env=environment(plan),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def session(daemon: RunningDaemon) -> dict[str, Any]:
-    found: dict[str, Any] = daemon.get("/reef/sessions?limit=1")["items"][0]
+def digests(folder: Path, *names: str) -> dict[str, str]:
+    """Path → mode and sha256 of everything below (or below ``names`` in it)."""
+    found = {}
+    for top in [folder / name for name in names] or [folder]:
+        for path in [top, *top.rglob("*")]:
+            content = (
+                os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            )
+            found[str(path.relative_to(folder))] = f"{path.lstat().st_mode:o} {hashlib.sha256(content).hexdigest()}"
     return found
 
 
-def test_pi_answers_from_the_engine_inside(plan: InstallPlan, daemon: RunningDaemon, tmp_path: Path) -> None:
-    assert plan.version == "1.6.0"
-    answer = run(plan, tmp_path, "-p", "Say hello in one short sentence.")
-    assert answer.strip()
-    seen = session(daemon)
-    assert (seen["agent"], seen["scenario"], seen["turns"]) == ("pi", "pi", 1)
-    assert daemon.get("/reef/last?scenario=pi")["engine"] == "embedded"
+def script(daemon: RunningDaemon) -> str:
+    """As curl gets it."""
+    connection = HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    token = {"authorization": f"Bearer {daemon.agent_token}"}
+    connection.request("GET", f"/reef/harness/install?adapter=pi&scenario={SCENARIO}", headers=token)
+    response = connection.getresponse()
+    assert response.status == 200
+    text = response.read().decode()
+    connection.close()
+    return text
 
 
-def test_pi_finishes_a_task_with_tools(
-    plan: InstallPlan, daemon: RunningDaemon, provider: Provider, tmp_path: Path
-) -> None:
-    models = Path(plan.environment["PI_CODING_AGENT_DIR"]) / "models.json"
-    models.write_text(models.read_text().replace('"id": "default"', '"id": "scripted"'))
-    answer = run(plan, tmp_path, "--model", "reef/scripted", "-p", "Create hello.txt containing hello-reef")
-    assert "Done: I created hello.txt" in answer
-    assert (tmp_path / "hello.txt").read_text() == "hello-reef\n"
-    seen = session(daemon)
-    assert (seen["agent"], seen["turns"], seen["title"]) == ("pi", 3, "Create hello.txt containing hello-reef")
-    trace = daemon.get(f"/reef/traces/{seen['id']}")
-    calls = [
-        part["name"] for turn in trace["records"] for part in turn["answer"]["parts"] if part["type"] == "tool_use"
-    ]
-    assert calls == ["bash", "bash", "bash"]
+@pytest.fixture(scope="module")
+def installed(module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    if find_node() is None or shutil.which("tmux") is None:
+        pytest.skip("Node.js with npm, or tmux, is not on this machine")
+    user = tmp_path_factory.mktemp("user")
+    (user / ".pi" / "agent").mkdir(parents=True)
+    (user / ".pi" / "agent" / "settings.json").write_text('{"defaultProvider": "their own"}')
+    (user / ".bashrc").write_text("# mine\n")
+    (user / ".local" / "bin").mkdir(parents=True)
+    with running_provider(TASK) as provider:
+        config = f"""
+server: {{port: 0}}
+engine: p
+engines: {{p: {{base_url: '{provider.url}/v1'}}}}
+models: {{scripted: p}}
+"""
+        with running_daemon(module_home, config) as daemon:
+            made = Installed(daemon, provider, user)
+            done = made.reef("harness", "install", "--adapter", "pi", "--scenario", SCENARIO)
+            assert done.returncode == 0, done.stderr
+            assert done.stdout == f"{made.command}\n"
+            made.trees.append(digests(made.home.root, "agents", "bin"))
+            shutil.rmtree(made.home.agents / "pi")
+            shutil.rmtree(made.home.commands)
+            piped = subprocess.run(
+                ["bash"],
+                input=script(daemon),
+                env={**os.environ, **made.environment},
+                capture_output=True,
+                text=True,
+                timeout=900,
+                check=False,
+            )
+            assert piped.returncode == 0, piped.stderr
+            made.trees.append(digests(made.home.root, "agents", "bin"))
+            yield made
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "a project ü"
+    folder.mkdir()
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=folder, check=True)
+    return folder
+
+
+def test_both_ways_leave_the_same_to_the_byte(installed: Installed) -> None:
+    applied, piped = installed.trees
+    differing = {path for path in applied.keys() | piped.keys() if applied.get(path) != piped.get(path)}
+    assert differing == set()
+    assert len(applied) > 1000
+    assert digests(installed.user) == installed.before
+
+
+def test_a_task_is_recorded_with_where_it_ran(installed: Installed, work: Path) -> None:
+    done = installed.run(work, "-p", "create hello.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == TASK[-1].text
+    assert (work / "hello.txt").read_text() == "hello-reef\n"
+    (session,) = installed.sessions()
+    assert (session["agent"], session["scenario"], session["turns"]) == ("pi", SCENARIO, 3)
+    assert session["cwd"] == str(work)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=work, capture_output=True, text=True, check=True)
+    cwd, commit, tags = installed.requests()[-1]
+    assert (cwd, commit) == (str(work), head.stdout.strip())
+    assert tags["release"] == "base"
+    assert tags["run"].startswith("run_")
+
+
+def test_a_conversation_goes_on_in_its_session(installed: Installed, work: Path) -> None:
+    before = len(installed.sessions())
+    assert installed.run(work, "-p", "one").returncode == 0
+    assert installed.run(work, "-c", "-p", "two").returncode == 0
+    assert installed.run(work, "--model", "reef/scripted", "-p", "three").returncode == 0
+    assert len(installed.sessions()) == before + 2
+    token = installed.daemon.agent_token
+    assert not any(token in value for request in installed.provider.requests for _, value in request.headers)
+
+
+def test_exit_codes_and_arguments_are_pis(installed: Installed, work: Path) -> None:
+    assert installed.run(work, "--version").stdout.strip() == "1.6.0"
+    refused = installed.run(work, "--model", "nobody/knows", "-p", "x")
+    assert refused.returncode != 0
+
+
+def reports(installed: Installed) -> list[dict[str, Any]]:
+    last = installed.daemon.get(f"/reef/last?scenario={SCENARIO}")
+    found: list[dict[str, Any]] = installed.daemon.get(f"/reef/records/{last['receipt']}")["reports"]
+    return found
+
+
+def test_a_session_in_the_terminal(installed: Installed, work: Path) -> None:
+    """Notes and marks reach the store; a release is announced; what runs stays; the next run has it; then back."""
+    before = len(installed.sessions())
+    with installed.terminal(work) as terminal:
+        terminal.see("Reef base")
+        terminal.type("/good")
+        terminal.see("there is no answer to rate yet")
+        terminal.type("create hello.txt")
+        terminal.see("Done: I created hello.txt")
+        terminal.type("/note use uv, not pip")
+        terminal.see("Reef: noted on rec_")
+        said = until(lambda: reports(installed), "the note is in the store")
+        assert (said[0]["feedback"], said[0]["score"]) == ("use uv, not pip", None)
+        terminal.type("/good nice")
+        terminal.see("Reef: good on rec_")
+        until(lambda: len(reports(installed)) == 2, "the mark is in the store")
+        assert {(one["feedback"], one["score"]) for one in reports(installed)} == {
+            ("use uv, not pip", None),
+            ("nice", 1.0),
+        }
+        terminal.type("/new")
+        terminal.see("New session started")
+        terminal.type("once more")
+        until(lambda: len(installed.sessions()) == before + 2, "a session for each conversation")
+
+        first = chain.publish(installed.home, scenario=SCENARIO)
+        terminal.see("release r1 · rule added: Use uv, not pip. · accepted 9\u20130 · available from your next session")
+        terminal.see("Reef base · r1 from your next session")
+        terminal.type("again, please")
+        until(lambda: installed.sessions()[0]["turns"] == 6, "the running session goes on")
+        assert "Use uv" not in str(installed.provider.requests[-1].json())
+        assert installed.requests()[-1][2]["release"] == "base"
+        terminal.type("/quit")
+        until(terminal.ended, "Pi ends")
+
+    with installed.terminal(work) as terminal:
+        terminal.see("Reef: release r1 · rule added: Use uv, not pip. · accepted 9\u20130")
+        terminal.type("hello")
+        terminal.see("Done: I created hello.txt")
+        asked = str(installed.provider.requests[-1].json())
+        assert "- Use uv, not pip." in asked
+        assert "greet" in asked  # the skill's description
+        assert installed.requests()[-1][2]["release"] == first.id
+        terminal.type("/reef")
+        terminal.see(f"scenario {SCENARIO}")
+        chain.publish(installed.home, "job_2", {"rules.md": "Another rule.\n"}, scenario=SCENARIO)
+        Releases.open(installed.home).rollback(SCENARIO, first.id, "it was better before")
+        terminal.see("release r3 · it was better before · rolled back to r1")
+        terminal("kill-server")
+
+    done = installed.run(work, "-p", "after the rollback")
+    assert done.returncode == 0, done.stderr
+    asked = str(installed.provider.requests[-1].json())
+    assert "- Use uv, not pip." in asked
+    assert "Another rule" not in asked
+    assert installed.requests()[-1][2]["release"].startswith("r3-")
+
+
+def test_uninstalling_leaves_nothing_but_what_is_the_persons(installed: Installed, work: Path) -> None:
+    with installed.terminal(work) as terminal:
+        terminal.see("Reef r3")
+        refused = installed.reef("harness", "uninstall", "--adapter", "pi")
+        assert refused.returncode == 6
+        assert "not ended yet" in refused.stderr
+    until(lambda: "running" in installed.reef("harness", "list", "--json").stdout, "it can be asked")
+    listed = json.loads(installed.reef("harness", "list", "--json").stdout)["items"][0]
+    assert (listed["scenario"], listed["upgrade"], listed["running"]) == (SCENARIO, "auto", 0)
+    assert listed["release"].startswith("r3-")
+    done = installed.reef("harness", "uninstall", "--adapter", "pi", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["kept"] == [str(installed.place.user)]
+    assert [path.name for path in installed.place.root.iterdir()] == ["user"]
+    assert (installed.place.user / "sessions").is_dir()
+    assert not installed.home.commands.exists()
+    assert digests(installed.user) == installed.before
+    assert installed.reef("harness", "uninstall", "--adapter", "pi").returncode == 5

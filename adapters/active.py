@@ -1,0 +1,54 @@
+"""Which release each scenario's next run takes, and what a start without the daemon needs to know.
+
+The number never goes down: that is what stops an old release, signed once and long replaced, from being served again.
+A rollback is a new release with a higher number.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adapters.delivery import Delivery
+from daemon.core.errors import Untrusted
+from daemon.core.paths import write_private
+
+
+class Active(NamedTuple):
+    """``serves``: address and models, as the daemon told them last."""
+
+    release_id: str
+    number: int
+    serves: Mapping[str, Any]
+
+
+def load(path: Path, scenario: str) -> Active | None:
+    """None where no run of the scenario has begun yet, or the file cannot be read."""
+    try:
+        return Active(**json.loads(path.read_bytes())[scenario])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save(path: Path, scenario: str, active: Active) -> None:
+    """Call it with the turn held."""
+    if load(path, scenario) == active:
+        return
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        known = {}
+    write_private(path, json.dumps({**known, scenario: active._asdict()}, indent=2).encode())
+
+
+def forward(active: Active | None, told: Delivery, path: Path) -> Delivery:
+    """``told``, unless it would be a step back. Raises Untrusted."""
+    if active is not None and (
+        told.number < active.number or (told.number == active.number and told.release_id != active.release_id)
+    ):
+        raise Untrusted(
+            f"release {told.release_id} (number {told.number}) is refused: {active.release_id} "
+            f"(number {active.number}) was in use already",
+            hint=f"if the store was replaced on purpose: rm {path}",
+        )
+    return told

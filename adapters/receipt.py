@@ -1,0 +1,135 @@
+"""What was installed, to the byte: one line a file as ``sha256sum`` writes them, links and packages as comments.
+
+``cd ~/.reef && sha256sum -c agents/pi/receipt`` checks it without Reef. Uninstalling goes by it alone: what a person
+changed is not ours to delete, so it stays and is named.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from daemon.core.errors import NotFound
+from daemon.core.paths import write_private
+
+if TYPE_CHECKING:
+    from adapters.plan import InstallPlan
+
+_HEAD: Final = "# reef "
+_PACKAGES: Final = "# packages "
+_LINK: Final = "# link\t"
+
+
+class Receipt(NamedTuple):
+    """``files``: path → sha256, ``links``: path → target. Paths are below the home, or absolute for ~/.local/bin."""
+
+    adapter: str
+    packages: tuple[str, ...]
+    links: dict[str, str]
+    files: dict[str, str]
+
+
+def text(plan: "InstallPlan", links: Iterable[tuple[str, str]]) -> str:
+    """The receipt of what lies on disk now. ``links``: (path, target) outside the folder."""
+    found = sorted(_below(plan.home, plan.contents), key=os.fsencode)
+    inner = [(name, str((plan.home / name).readlink())) for name in found if (plan.home / name).is_symlink()]
+    files = [name for name in found if not (plan.home / name).is_symlink()]
+    return "".join(
+        [
+            f"{_HEAD}{plan.adapter} {plan.version}\n",
+            f"{_PACKAGES}{' '.join(plan.specs)}\n",
+            *(f"{_LINK}{target}\t{path}\n" for path, target in [*inner, *links]),
+            *(f"{_digest(plan.home / name)}  {name}\n" for name in files),
+        ]
+    )
+
+
+def write(plan: "InstallPlan", links: Iterable[tuple[str, str]]) -> None:
+    write_private(plan.home / plan.receipt, text(plan, links).encode())
+
+
+def read(home: Path, adapter: str) -> Receipt | None:
+    """The receipt of an adapter; None where nothing, or only a part, is installed."""
+    try:
+        lines = (home / "agents" / adapter / "receipt").read_text().splitlines()
+    except OSError:
+        return None
+    if len(lines) < 2 or not lines[0].startswith(_HEAD) or not lines[1].startswith(_PACKAGES):
+        return None
+    links: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for line in lines[2:]:
+        if line.startswith(_LINK):
+            target, _, path = line.removeprefix(_LINK).partition("\t")
+            links[path] = target
+        else:
+            digest, _, path = line.partition("  ")
+            files[path] = digest
+    return Receipt(adapter, tuple(lines[1].removeprefix(_PACKAGES).split()), links, files)
+
+
+def uninstall(home: Path, adapter: str) -> list[str]:
+    """Remove what the receipt lists and is unchanged; the paths that were changed, and so were kept.
+
+    Raises NotFound where there is no receipt.
+    """
+    receipt = read(home, adapter)
+    if receipt is None:
+        raise NotFound(f"{adapter} is not installed in {home}", hint=f"reef harness install --adapter {adapter}")
+    kept = []
+    folders: set[Path] = set()
+    for name, target in receipt.links.items():
+        path = home / name
+        if path.is_symlink() and str(path.readlink()) == target:
+            path.unlink()
+            folders.add(path.parent)
+    for name, digest in receipt.files.items():
+        path = home / name
+        if not path.is_file() or path.is_symlink():
+            continue
+        if _digest(path) == digest:
+            path.unlink()
+            folders.add(path.parent)
+        else:
+            kept.append(str(path))
+    (home / "agents" / adapter / "receipt").unlink()
+    _prune(home, folders)
+    return kept
+
+
+def erase(folder: Path) -> None:
+    """A folder of ours that nothing else vouches for, read-only releases in it included."""
+    for place, _, _ in os.walk(folder):
+        Path(place).chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prune(home: Path, folders: set[Path]) -> None:
+    """Take away folders that are empty now, upwards: none of Reef's own, nor anything outside them."""
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        while folder not in (home, home / "agents") and folder.is_relative_to(home):
+            with suppress(OSError):
+                folder.rmdir()
+            if folder.exists():
+                break
+            folder = folder.parent
+
+
+def _below(home: Path, contents: Iterable[str]) -> Iterator[str]:
+    for name in contents:
+        path = home / name
+        if not path.is_dir() or path.is_symlink():
+            if path.is_symlink() or path.exists():
+                yield name
+            continue
+        for place, folders, files in os.walk(path):
+            for entry in [*files, *(folder for folder in folders if (Path(place) / folder).is_symlink())]:
+                yield str((Path(place) / entry).relative_to(home))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,137 @@
+"""A plan as a POSIX sh script: what ``curl … /reef/harness/install | bash`` runs. It must leave what `apply` leaves.
+
+All of it is functions until the last line, which is one brace group: a download that was cut off anywhere runs nothing.
+No sudo, no rc file, nothing read from the terminal. Every value of the plan is quoted by `shlex.quote` alone.
+"""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+from adapters.apply import NPM_FLAGS
+from adapters.plan import InstallPlan
+
+_TEMPLATE: Final = r"""#!/bin/sh
+# Installs @TITLE@ for Reef, into Reef's own home. Nothing else on this machine is changed.
+
+say() { printf '%s\n' "$*" >&2; }
+
+# die MESSAGE WHAT-TO-DO
+die() {
+    say "error: $1"
+    say "  hint: $2"
+    exit 1
+}
+
+# write PATH MODE TEXT
+write() {
+    mkdir -p "$(dirname -- "$1")"
+    printf '%s' "$3" >"$1.$$"
+    chmod "$2" "$1.$$"
+    mv -f "$1.$$" "$1"
+}
+
+packages() {
+    say "installing "@SPECS_SAID@
+    rm -f "$root/receipt"
+    private=$root/npm-home
+    trap 'rm -rf "$private"' EXIT
+    mkdir -p "$private"
+    (
+        cd "$root"
+        if [ -f "${HOME:-}/.npmrc" ] && [ -z "${NPM_CONFIG_USERCONFIG:-}${npm_config_userconfig:-}" ]; then
+            export npm_config_userconfig="$HOME/.npmrc"
+        fi
+        export HOME="$private" npm_config_cache="$private/cache"
+        export XDG_CONFIG_HOME="$private/config" XDG_CACHE_HOME="$private/cache"
+        export XDG_DATA_HOME="$private/data" XDG_STATE_HOME="$private/state"
+        @NPM@ install --prefix "$root" @FLAGS@ @SPECS@ </dev/null >&2
+    ) || die "npm failed" "npm ping"
+    found=$(
+        export HOME="$private" @ENVIRONMENT@
+        @COMMAND@ --version </dev/null 2>&1 | tail -n 1
+    ) || found=
+    rm -rf "$private"
+    [ "$found" = @VERSION@ ] ||
+        die "@ADAPTER@ "@VERSION@" was asked for, '$found' answers" "rm -r $root/node_modules, then try again"
+}
+
+# receipt: what was installed; see adapters/receipt.py for its form.
+receipt() {
+    printf '# reef %s %s\n' @ADAPTER@ @VERSION@
+    printf '# packages %s\n' @SPECS_LINE@
+    tab=$(printf '\t')
+    everything -type l | LC_ALL=C sort | while IFS= read -r one; do
+        printf '# link%s%s%s%s\n' "$tab" "$(readlink "$one")" "$tab" "$one"
+    done
+    [ -z "$link" ] || printf '# link%s%s%s%s\n' "$tab" "$home/"@WRAPPER@ "$tab" "$link"
+    sums=sha256sum
+    command -v sha256sum >/dev/null 2>&1 || sums='shasum -a 256'
+    everything -type f -exec $sums {} + | LC_ALL=C sort -k 2
+}
+
+everything() {
+    for top in @CONTENTS@; do
+        [ ! -e "$top" ] || find "$top" "$@"
+    done
+}
+
+main() {
+    set -eu
+    umask 077
+    home=@HOME@
+    root=$home/@FOLDER@
+    wrapper=$home/@WRAPPER@
+    link=@LINK@
+    if [ "$link" ]; then
+        [ -d "$HOME/.local/bin" ] || die "there is no $HOME/.local/bin for the link" "mkdir -p it, and put it on PATH"
+        link=$HOME/.local/bin/@NAME@
+        if [ -e "$link" ] || [ -L "$link" ]; then
+            [ "$(readlink "$link" || true)" = "$wrapper" ] ||
+                die "$link exists and is not this Reef's" "move it away, or install without the link"
+        fi
+    fi
+    mkdir -p "$root"
+    chmod 700 "$root"
+    if [ "$(sed -n 2p "$root/receipt" 2>/dev/null)" != '# packages '@SPECS_LINE@ ] || [ ! -f @PROGRAM@ ]; then
+        packages
+    fi
+@WRITES@
+    [ -z "$link" ] || [ -L "$link" ] || ln -s "$wrapper" "$link"
+    cd "$home"
+    receipt >"$root/receipt.$$"
+    mv -f "$root/receipt.$$" "$root/receipt"
+    say @ADAPTER@" "@VERSION@" is installed; run it: ${link:-$wrapper}"
+}
+
+{ main "$@"; }
+"""
+
+
+def script(plan: InstallPlan) -> str:
+    """The whole script."""
+    quote = shlex.quote
+    writes = [f'    write "$home/"{quote(file.path)} {file.mode:o} {quote(file.text)}' for file in plan.files]
+    values = {
+        "TITLE": f"{plan.adapter} {plan.version}",
+        "SPECS_SAID": quote(f"{' and '.join(plan.specs)}, {plan.installed_mb} MB on disk, into {plan.root}"),
+        "SPECS_LINE": quote(" ".join(plan.specs)),
+        "SPECS": " ".join(map(quote, plan.specs)),
+        "NPM": quote(str(plan.npm)),
+        "FLAGS": " ".join(NPM_FLAGS),
+        "ENVIRONMENT": " ".join(f"{name}={quote(value)}" for name, value in plan.environment.items()),
+        "COMMAND": " ".join(map(quote, plan.command)),
+        "PROGRAM": quote(plan.command[-1]),
+        "VERSION": quote(plan.version),
+        "ADAPTER": plan.adapter,
+        "HOME": quote(str(plan.home)),
+        "FOLDER": plan.folder,
+        "WRAPPER": quote(plan.wrapper),
+        "NAME": quote(Path(plan.wrapper).name),
+        "LINK": "yes" if plan.link else "''",
+        "CONTENTS": " ".join(map(quote, plan.contents)),
+        "WRITES": "\n".join(writes),
+    }
+    # In one pass, so that a value which looks like a place is left alone.
+    return re.sub(r"@([A-Z_]+)@", lambda place: values[place[1]], _TEMPLATE)

@@ -1,0 +1,144 @@
+"""One run of a wrapped agent: a private configuration directory, alive as long as its process.
+
+The directory is links into one release's folder (resolved once, so that an upgrade never tears a session), files of its
+own, and links to what belongs to the person. A lock that the agent's process inherits says that the run lives; pid
+files would lie after a reboot. Whoever starts next sweeps what no process holds.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from adapters import template as templates
+from adapters.template import Template
+from daemon.core.paths import private_directory, write_private
+
+_LOCK: Final = "lock"
+_SHELF_LINK: Final = "release"
+
+
+class Place(NamedTuple):
+    """Where one adapter keeps what its runs need, below its folder in Reef's home."""
+
+    root: Path
+
+    @property
+    def sessions(self) -> Path:
+        return self.root / "sessions"
+
+    @property
+    def shelf(self) -> Path:
+        """Releases as the agent reads them, see `adapters.shelf`."""
+        return self.root / "releases"
+
+    @property
+    def user(self) -> Path:
+        """The person's own: conversations, logins and settings inside the agent. Upgrades leave it alone."""
+        return self.root / "user"
+
+    @property
+    def active(self) -> Path:
+        """Which release each scenario's next run takes, see `adapters.active`."""
+        return self.root / "active.json"
+
+    @property
+    def install(self) -> Path:
+        """What was chosen at installation, for the wrapper."""
+        return self.root / "install.json"
+
+    def passing(self) -> tuple[Path, ...]:
+        """What runs left behind that is nobody's: an uninstall removes it."""
+        return self.sessions, self.shelf, self.active, self.root / "turn"
+
+
+@contextmanager
+def turn(place: Place) -> Iterator[None]:
+    """One start at a time decides what is on the shelf and which sessions live; it takes milliseconds."""
+    private_directory(place.root)
+    handle = os.open(place.root / "turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def living(place: Place) -> dict[str, str]:
+    """Run → name of the release folder it reads, of all runs whose process lives. Call it with the turn held."""
+    found = {}
+    for directory in _directories(place):
+        if _lives(directory):
+            with suppress(OSError):
+                found[directory.name] = (directory / _SHELF_LINK).readlink().name
+    return found
+
+
+def sweep(place: Place) -> dict[str, str]:
+    """`living`, after removing the directories of all other runs."""
+    for directory in _directories(place):
+        if not _lives(directory):
+            shutil.rmtree(directory, ignore_errors=True)
+    return living(place)
+
+
+def begin(
+    place: Place, run: str, folder: Path, *, template: Template, values: Mapping[str, Any]
+) -> dict[str, str | None]:
+    """Make the directory of a run that reads ``folder``; the environment for its process, which must be this one (None:
+    without that variable). Call it with the turn held."""
+    directory = place.sessions / run
+    for made in (place.sessions, directory, place.user):
+        private_directory(made)
+    _hold(directory / _LOCK)
+    (directory / _SHELF_LINK).symlink_to(folder)
+    for entry in sorted(folder.iterdir()):
+        if not entry.name.startswith("."):
+            (directory / entry.name).symlink_to(entry)
+    values = {**values, "REEF_SESSION_DIRECTORY": str(directory)}
+    for name in template.session:
+        # Not `write_private`: nothing needs these after a power cut, and each fsync is milliseconds.
+        with open(directory / name, "x", opener=_private) as file:
+            file.write(template.filled(name, values))
+    for name in template.shared:
+        own = place.user / name
+        if name.endswith("/"):
+            private_directory(own)
+        elif name in template.seeds and not own.exists():
+            write_private(own, template.filled(name, values).encode())
+        (directory / name.rstrip("/")).symlink_to(own)
+    return {
+        name: text if text is None else templates.in_text(text, values) for name, text in template.environment.items()
+    }
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _directories(place: Place) -> list[Path]:
+    return sorted(entry for entry in place.sessions.iterdir() if entry.is_dir()) if place.sessions.is_dir() else []
+
+
+def _hold(path: Path) -> None:
+    """Lock for as long as this process lives, through exec. Node.js closes it to its own children."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    os.set_inheritable(handle, True)
+
+
+def _lives(directory: Path) -> bool:
+    try:
+        handle = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

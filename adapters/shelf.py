@@ -1,0 +1,120 @@
+"""Releases as an agent reads them: ``agents/<adapter>/releases/<id>-<digest>/``, written once, read-only.
+
+The name's digest is of everything rendered, so a release under a newer template is another folder, and what a running
+session reads never changes. `.release.json` inside is what the daemon delivered, for a start without it.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from adapters import delivery, receipt
+from adapters.delivery import Delivery
+from adapters.template import Template
+from daemon.core.errors import Untrusted
+from daemon.core.paths import private_directory
+
+_DELIVERED: Final = ".release.json"
+_KEPT: Final = 3
+
+
+def rendered(told: Delivery, template: Template) -> dict[str, str]:
+    """Path → text of the read-only part of a session's configuration. ``told`` is `delivery.checked` already.
+
+    Of a release an agent gets the rules, skills and prompts: other files are not for it.
+    """
+    rules = "\n\n".join(
+        text for text in (told.files.get("rules.md", "").strip(), _counted(told) if told.files else "") if text
+    )
+    values = {"REEF_RULES": rules, "REEF_RELEASE": told.release_id}
+    files = {name: template.filled(name, values) for name in template.release}
+    for path, text in told.files.items():
+        folder, _, rest = path.partition("/")
+        place = {"skills": template.skills, "prompts": template.prompts}.get(folder)
+        if place is None or not rest:
+            continue
+        if not delivery.plain(path):
+            raise Untrusted(f"release {told.release_id} is refused: {path!r} is not a path for a harness")
+        files[f"{place}/{rest}"] = text
+    return {path: text for path, text in files.items() if text.strip()}
+
+
+def _counted(told: Delivery) -> str:
+    """The playbook's rules as an agent is told them."""
+    from daemon.core import playbook  # not at import: a release without rules needs none of it
+
+    try:
+        return playbook.told(playbook.parse(told.files.get(playbook.PATH, "")))
+    except ValueError as error:
+        raise Untrusted(f"release {told.release_id} is refused: {playbook.PATH}: {error}") from None
+
+
+def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
+    """The folder that holds exactly these files: the one there is, or a new one, made whole before it has its name.
+    One that was tampered with is replaced. Call it with the turn held."""
+    whole = {**files, _DELIVERED: told.dump()}
+    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    folder = shelf / f"{told.release_id}-{digest[:16]}"
+    if folder.is_dir():
+        if _read(folder) == whole:
+            os.utime(folder)  # used just now: `prune` goes by that
+            return folder
+        receipt.erase(folder)
+    private_directory(shelf)
+    made = shelf / f".new-{folder.name}"  # with the turn held, what has this name already is a start's that was killed
+    if made.is_dir():
+        receipt.erase(made)
+    private_directory(made)
+    for path, text in whole.items():
+        (made / path).parent.mkdir(parents=True, exist_ok=True)
+        (made / path).write_text(text, "utf-8", newline="")
+        (made / path).chmod(0o400)
+    made.rename(folder)
+    for place, _, _ in os.walk(folder):
+        Path(place).chmod(0o500)
+    return folder
+
+
+def find(shelf: Path, release_id: str, scenario: str) -> Delivery | None:
+    """What was delivered of a release earlier; not yet checked again. None where it is not here."""
+    for folder in sorted(shelf.glob(f"{release_id}-*"), key=_age):
+        with suppress(OSError, ValueError, Untrusted):
+            told = delivery.parse(json.loads((folder / _DELIVERED).read_bytes()))
+            if told.scenario == scenario:
+                return told
+    return None
+
+
+def prune(shelf: Path, used: Collection[str]) -> None:
+    """Take away what no session reads: folders whose names are not in ``used``, but the three newest of them, and
+    what a start that was killed left half made."""
+    if not shelf.is_dir():
+        return
+    folders = sorted((entry for entry in shelf.iterdir() if entry.name not in used), key=_age)
+    cut = [entry for entry in folders if entry.name.startswith(".")]
+    whole = [entry for entry in folders if not entry.name.startswith(".")]
+    for folder in [*cut, *whole[_KEPT:]]:
+        receipt.erase(folder)
+
+
+def _age(folder: Path) -> int:
+    return -folder.stat().st_mtime_ns
+
+
+def _read(folder: Path) -> dict[str, str] | None:
+    """Every file below; None when one is not readable text, or something else than a file or folder lies there."""
+    found = {}
+    for place, folders, files in os.walk(folder):
+        if any((Path(place) / name).is_symlink() for name in [*folders, *files]):
+            return None
+        for name in files:
+            path = Path(place) / name
+            try:
+                found[str(path.relative_to(folder))] = path.read_bytes().decode()
+            except (OSError, UnicodeDecodeError):
+                return None
+    return found

@@ -1,0 +1,124 @@
+"""How a harness reaches an agent: the release to run, what is newer, and the script that installs the wrapper.
+
+Open to the agent token: an agent on this machine may read what it is to run, never change it. A release is handed out
+with its manifest and signature, and whoever takes it checks them (`adapters.delivery`): this route vouches for nothing.
+"""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from adapters import base, receipt, script
+from adapters.plan import Choice, find_node
+from daemon.core.errors import NotFound, UsageError
+from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
+from daemon.server.control import answer, read, runtime
+from daemon.server.identity import scenario_name
+from daemon.store.releases import Releases
+from recipes.gate import card
+
+_UPGRADES = ("auto", "ask", "pinned")
+_NEWER_MOST = 50
+#: What an agent is told where the model is a provider's, whose window nobody here knows.
+_REMOTE_CONTEXT = 128_000
+_EMBEDDED_CONTEXT = 8192
+
+
+async def harness(request: Request) -> Response:
+    """``GET /reef/harness``: one release (``release_id``; else the head), and what a wrapper needs beside it."""
+    daemon, scenario = runtime(request), _scenario(request)
+    base.adapter(request.query_params.get("adapter", "pi"))
+    wanted = request.query_params.get("release_id")
+    embedded = daemon.config.engine == "embedded"
+    return answer(
+        {
+            **await read(delivered, daemon.releases, scenario, wanted),
+            "scenario": scenario,
+            "url": f"http://127.0.0.1:{daemon.port}",
+            "models": daemon.router.model_names(),
+            "context": (daemon.config.embedded.context or _EMBEDDED_CONTEXT) if embedded else _REMOTE_CONTEXT,
+        }
+    )
+
+
+async def newer(request: Request) -> Response:
+    """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first."""
+    daemon, scenario = runtime(request), _scenario(request)
+    after = request.query_params.get("after", "0")
+    if not (after.isascii() and after.isdigit()):
+        raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
+    rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
+    return answer([_facts(row) for row in rows if row.number > int(after)])
+
+
+async def adapters(request: Request) -> Response:
+    """``GET /reef/harness/adapters``: which agents there are, and which of them are installed."""
+    home = runtime(request).home
+    items = []
+    for name in base.ADAPTERS:
+        adapter, found = base.adapter(name), await read(receipt.read, home.root, name)
+        command = str(home.commands / f"reef-{name}") if found else None
+        items.append(
+            {"name": name, "version": adapter.version, "summary": adapter.summary, "installed": bool(found)}
+            | {"command": command}
+        )
+    return answer({"items": items, "next": None})
+
+
+async def install(request: Request) -> Response:
+    """``GET /reef/harness/install``: the plan as a script for sh, from the same data as `reef harness install`."""
+    query = request.query_params
+    adapter = base.adapter(query.get("adapter", "pi"))
+    upgrade = query.get("upgrade", "auto")
+    if upgrade not in _UPGRADES:
+        raise UsageError(f"upgrade={upgrade[:40]!r} is no way to upgrade", hint=f"one of {', '.join(_UPGRADES)}")
+    node = await read(find_node)
+    if node is None:
+        raise NotFound(f"{adapter.name} needs Node.js with npm on the daemon's PATH", hint="install it, reef restart")
+    choice = Choice(_scenario(request), upgrade, link=query.get("link") in ("1", "yes", "true"))  # type: ignore[arg-type]
+    return Response(script.script(adapter.plan(runtime(request).home, node, choice)), media_type="text/x-shellscript")
+
+
+def _scenario(request: Request) -> str:
+    return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))
+
+
+def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:
+    """A release as it is handed out; None: the head, which may be the base. Raises NotFound, Untrusted."""
+    if wanted and wanted != BASE_RELEASE:
+        release: Release | None = releases.get(scenario, wanted)
+    else:
+        release = None if wanted else releases.head(scenario)
+    if release is None:
+        return {
+            "release_id": BASE_RELEASE, "number": 0, "parent": None, "files": {}, "manifest": None, "signature": None,
+            "kind": None, "reason": "", "verdict": "", "card": "",
+        }  # fmt: skip
+    manifest, signature = releases.manifest(release)
+    return {
+        **_facts(release),
+        "parent": release.parent,
+        "files": releases.files(release),
+        "manifest": manifest.decode(),
+        "signature": signature,
+        "key": releases.allowed,
+        "card": card.text(release),
+    }
+
+
+def _facts(release: Release) -> dict[str, Any]:
+    """What a notice tells."""
+    named = ("number", "kind", "reason", "created_ns")
+    return {"release_id": release.id, "verdict": verdict(release), **{name: getattr(release, name) for name in named}}
+
+
+def verdict(release: Release) -> str:
+    """How it came to be released, in a few words: ``accepted 9-0``."""
+    gate = release.gate
+    score = f"{gate.wins}\u2013{gate.losses}" if gate else ""
+    if release.kind is ReleaseKind.ROLLBACK:
+        return f"rolled back to {(release.restores or BASE_RELEASE).partition('-')[0]}"
+    if release.kind is ReleaseKind.UNPROVEN or gate is None:
+        return f"released without proof ({score})" if score else "released without proof"
+    return f"{'accepted' if gate.verdict is Verdict.ACCEPT else gate.verdict.value} {score}"

@@ -1,0 +1,186 @@
+"""What ``reef-<adapter>`` does before it becomes the agent: which release, checked; a directory of its own; then exec.
+
+The head is resolved once. Whatever is wrong with it (no daemon, no signature, a step back), the run takes the last
+good release of this machine and says so; only where there is none does it refuse. Nothing here stays: arguments,
+terminal, signals and the exit code are the agent's own.
+"""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, NoReturn
+from urllib.parse import quote
+
+from adapters import active, base, delivery, session, shelf
+from adapters import template as templates
+from adapters.active import Active
+from adapters.checkout import commit_of
+from adapters.delivery import Delivery
+from adapters.session import Place
+from daemon.core.errors import NotFound, ReefError, Unreachable, UsageError
+from daemon.core.ids import new_id
+from daemon.core.paths import Home, home
+from reef_cli import diagnostics
+from reef_cli.lifecycle import ensure_daemon
+
+_POLL_SECONDS: Final = 60
+#: What the daemon tells beside the release, kept for a start without it.
+_SERVES: Final = ("url", "models", "context")
+
+
+class Chosen(NamedTuple):
+    """The release of a run. ``before``: the one of the run before; ``newer``: a head that this run leaves alone."""
+
+    told: Delivery
+    serves: dict[str, Any]
+    before: str | None
+    newer: Delivery | None = None
+
+
+def main(name: str) -> NoReturn:
+    """Become the agent. The exit code is its own, or ours where it never began."""
+    try:
+        program, words, environment = _ready(home(), name)
+        os.execve(program, words, environment)
+    except ReefError as error:
+        sys.exit(diagnostics.failure(error, as_json=False))
+    except OSError as error:
+        failure = ReefError(f"reef-{name} cannot start: {error}", hint=f"reef harness install --adapter {name}")
+        sys.exit(diagnostics.failure(failure, as_json=False))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _ready(where: Home, name: str) -> tuple[str, list[str], dict[str, str]]:
+    place = Place(where.agents / name)
+    installed = installation(place, name)
+    scenario = os.environ.get("REEF_SCENARIO") or installed["scenario"]
+    template = templates.load(name)
+    chosen = _choose(where, name, scenario, upgrade=installed["upgrade"])
+    files = shelf.rendered(chosen.told, template)
+    run = new_id("run")
+    values = _values(where, name, run, chosen=chosen)
+    with session.turn(place):
+        used = session.sweep(place)
+        folder = shelf.put(place.shelf, chosen.told, files)
+        shelf.prune(place.shelf, {*used.values(), folder.name})
+        environment = session.begin(place, run, folder, template=template, values=values)
+        active.save(place.active, scenario, Active(chosen.told.release_id, chosen.told.number, chosen.serves))
+    command = installed["command"]
+    return command[0], [*command, *sys.argv[1:]], _environment({**environment, "REEF_HOME": str(where.root)})
+
+
+def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """The agent's: this process's with the changes, and with the daemon's address kept out of any proxy."""
+    found: dict[str, str | None] = {**os.environ, **changes}
+    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
+        for name in ("NO_PROXY", "no_proxy"):
+            found[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def installation(place: Place, name: str) -> dict[str, Any]:
+    """What install.json says. Raises NotFound where the adapter is not installed."""
+    try:
+        found: dict[str, Any] = json.loads(place.install.read_bytes())
+    except (OSError, ValueError):
+        raise NotFound(f"{name} is not installed", hint=f"reef harness install --adapter {name}") from None
+    return found
+
+
+def key_of(where: Home) -> Path:
+    """The allowed_signers file that releases are checked with."""
+    return where.release_key.with_name(f"{where.release_key.name}.allowed")
+
+
+def deliver(where: Home, name: str, scenario: str, release_id: str | None = None) -> tuple[Delivery, dict[str, Any]]:
+    """A release from the daemon (None: the head), checked, and what it serves. Raises Unreachable, Untrusted."""
+    answer = ensure_daemon(where).get("/reef/harness", adapter=name, scenario=scenario, release_id=release_id)
+    told = delivery.checked(delivery.parse(answer), key_of(where))
+    return told, {field: answer.get(field) for field in _SERVES}
+
+
+def _choose(where: Home, name: str, scenario: str, *, upgrade: str) -> Chosen:
+    place = Place(where.agents / name)
+    last = active.load(place.active, scenario)
+    before = last.release_id if last else None
+    try:
+        head, serves = deliver(where, name, scenario)
+        active.forward(last, head, place.active)
+        if last is None or head.release_id == last.release_id or _takes(upgrade, head, last):
+            return Chosen(head, serves, before)
+        kept = _on_shelf(where, place, last, scenario) or deliver(where, name, scenario, last.release_id)[0]
+        return Chosen(kept, serves, before, newer=head)
+    except UsageError:
+        raise
+    except ReefError as error:
+        if last is None:
+            raise
+        good = _on_shelf(where, place, last, scenario)
+        if good is None:
+            raise
+        _warn(error, good)
+        return Chosen(good, dict(last.serves), before)
+
+
+def _on_shelf(where: Home, place: Place, last: Active, scenario: str) -> Delivery | None:
+    """The release used last, from this machine, checked as if it came anew; None where it is not there or changed."""
+    found = shelf.find(place.shelf, last.release_id, scenario)
+    try:
+        return None if found is None else delivery.checked(found, key_of(where))
+    except ReefError:
+        return None
+
+
+def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
+    """Whether this run takes a newer head: as was chosen at installation, or as the person answers now."""
+    if upgrade != "ask":
+        return upgrade == "auto"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    diagnostics.say(f"Reef: {said(head)} (you run {short(last.release_id)})")
+    diagnostics.ask("Use it from now on? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def said(told: Delivery) -> str:
+    """A release in a line: ``release r3 · rule added: … · accepted 9-0``."""
+    return " · ".join(part for part in (f"release {short(told.release_id)}", told.reason, told.verdict) if part)
+
+
+def short(release_id: str) -> str:
+    return release_id.partition("-")[0]
+
+
+def _warn(error: ReefError, kept: Delivery) -> None:
+    diagnostics.say(f"Reef: {error.message}")
+    if error.hint:
+        diagnostics.say(f"  hint: {error.hint}")
+    what = "will answer once the daemon runs" if isinstance(error, Unreachable) else "stays in use"
+    diagnostics.say(f"  release {short(kept.release_id)} {what}")
+
+
+def _values(where: Home, name: str, run: str, *, chosen: Chosen) -> dict[str, Any]:
+    """The places of ``harness_templates``. What goes into a header is percent-encoded: a header has no other way to
+    carry a path, and agents read ``$`` and ``!`` in it."""
+    folder = Path.cwd()
+    serves, told = chosen.serves, chosen.told
+    token = str(where.agent_token)
+    return {
+        "REEF_URL": serves["url"],
+        "REEF_TOKEN_FILE": token,
+        "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
+        "REEF_SCENARIO": told.scenario,
+        "REEF_CWD": quote(os.fsencode(folder)),
+        "REEF_COMMIT": commit_of(folder),
+        "REEF_RUN": run,
+        "REEF_RELEASE": told.release_id,
+        "REEF_RELEASE_FACTS": told.facts(),
+        "REEF_ACTIVATED": chosen.before is not None and chosen.before != told.release_id,
+        "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
+        "REEF_POLL_SECONDS": float(os.environ.get("REEF_POLL_SECONDS", _POLL_SECONDS)),
+        "REEF_MODELS": base.adapter(name).models(serves["models"], serves["context"]),
+    }

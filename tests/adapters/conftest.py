@@ -1,0 +1,93 @@
+"""A stand-in for npm and the registry, and a plan that it can carry out in milliseconds."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from adapters import apply
+from adapters.plan import InstallPlan, Package, PlannedFile
+
+#: Installs an agent that prints its version, with a link and a nested file, and tells how it was called.
+NPM = """#!/bin/sh
+prefix=$3
+env > "$(dirname -- "$0")/npm.env"
+echo "$@" >> "$(dirname -- "$0")/npm.calls"
+mkdir -p "$prefix/node_modules/.bin" "$prefix/node_modules/the-agent/lib"
+printf '#!/bin/sh\\necho %s\\n' "${FAKE_VERSION:-1.2.3}" > "$prefix/node_modules/the-agent/agent"
+chmod +x "$prefix/node_modules/the-agent/agent"
+echo 'a file' > "$prefix/node_modules/the-agent/lib/file with spaces.js"
+ln -sf ../the-agent/agent "$prefix/node_modules/.bin/agent"
+echo '{}' > "$prefix/package.json"
+echo '{}' > "$prefix/package-lock.json"
+echo litter > "$HOME/litter"
+exit ${FAKE_EXIT:-0}
+"""
+WRAPPER = "#!/bin/sh\necho 'it runs'\n"
+
+
+def make_plan(home: Path, npm: Path, *, link: bool = False) -> InstallPlan:
+    root = home / "agents" / "agent"
+    return InstallPlan(
+        adapter="agent",
+        home=home,
+        packages=(Package("the-agent", "1.2.3", installed_mb=100), Package("node-x", "26.0.0", installed_mb=200)),
+        files=(
+            PlannedFile("agents/agent/install.json", '{"a": "it\'s $HOME `x` %s \\\\n"}\n'),
+            PlannedFile("bin/reef-agent", WRAPPER, 0o700),
+        ),
+        command=(str(root / "node_modules" / "the-agent" / "agent"),),
+        wrapper="bin/reef-agent",
+        npm=npm,
+        environment={"AGENT_DIR": str(root / "npm-home" / "it's")},
+        link=link,
+    )
+
+
+@pytest.fixture
+def npm(tmp_path: Path) -> Path:
+    path = tmp_path / "registry" / "npm"
+    path.parent.mkdir()
+    path.write_text(NPM)
+    path.chmod(0o700)
+    return path
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's HOME, with things in it that must stay."""
+    home = tmp_path / "user"
+    (home / ".local" / "bin").mkdir(parents=True)
+    (home / ".bashrc").write_text("# mine\n")
+    (home / ".npmrc").write_text("registry=https://npm.example\n")
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def plan(tmp_path: Path, npm: Path, user: Path) -> InstallPlan:
+    return make_plan(tmp_path / "reef", npm)
+
+
+Apply = Callable[[], list[str]]
+
+
+@pytest.fixture
+def install(plan: InstallPlan) -> Apply:
+    """Apply the plan; what was said."""
+
+    def run() -> list[str]:
+        said: list[str] = []
+        apply.apply(plan, said.append)
+        return said
+
+    return run
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes | str | None]]:
+    """Every path below: mode, and content, target or None."""
+    found: dict[str, tuple[int, bytes | str | None]] = {}
+    for path in sorted(folder.rglob("*")):
+        content = str(path.readlink()) if path.is_symlink() else None if path.is_dir() else path.read_bytes()
+        found[str(path.relative_to(folder))] = (path.lstat().st_mode, content)
+    return found

@@ -1,0 +1,118 @@
+"""Applying a plan: what is run, what is written, and that nothing outside Reef's home is touched."""
+
+from pathlib import Path
+
+import pytest
+
+from adapters import apply, receipt
+from adapters.plan import InstallPlan, Package
+from daemon.core.errors import Conflict, NotFound, ReefError
+from tests.adapters.conftest import Apply, make_plan, tree
+
+
+def test_it_installs_pinned_versions_and_says_what_and_how_much(plan: InstallPlan, npm: Path, install: Apply) -> None:
+    said = install()
+    assert said[0] == f"installing the-agent@1.2.3 and node-x@26.0.0, 300 MB on disk, into {plan.root}"
+    assert said[-1] == f"agent 1.2.3 is installed; run it: {plan.home}/bin/reef-agent"
+    call = (npm.parent / "npm.calls").read_text().split()
+    assert call[:3] == ["install", "--prefix", str(plan.root)]
+    assert call[-2:] == ["the-agent@1.2.3", "node-x@26.0.0"]
+    assert "--ignore-scripts" in call
+
+
+def test_files_are_private_and_rewritten_each_time(plan: InstallPlan, install: Apply) -> None:
+    install()
+    file, wrapper = (plan.home / planned.path for planned in plan.files)
+    assert file.read_text() == plan.files[0].text
+    assert (file.stat().st_mode & 0o777, wrapper.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    file.write_text("changed")
+    install()
+    assert file.read_text() == plan.files[0].text
+
+
+def test_what_is_installed_is_not_installed_again(plan: InstallPlan, npm: Path, install: Apply) -> None:
+    install()
+    assert apply.is_installed(plan)
+    assert len(install()) == 1
+    assert len((npm.parent / "npm.calls").read_text().splitlines()) == 1
+
+
+def test_another_version_is_installed_over_it(
+    plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install()
+    newer = plan._replace(packages=(Package("the-agent", "2.0.0", 100),))
+    assert not apply.is_installed(newer)
+    monkeypatch.setenv("FAKE_VERSION", "2.0.0")
+    apply.apply(newer, lambda _: None)
+    assert apply.is_installed(newer)
+
+
+def test_npm_gets_a_home_of_its_own_that_is_gone_afterwards(
+    plan: InstallPlan, npm: Path, user: Path, install: Apply
+) -> None:
+    before = tree(user)
+    install()
+    lines = (npm.parent / "npm.env").read_text().splitlines()
+    env = dict(line.split("=", 1) for line in lines if "=" in line)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "npm_config_cache"):
+        assert env[name].startswith(str(plan.root / "npm-home"))
+    assert env["npm_config_userconfig"] == str(user / ".npmrc")
+    assert tree(user) == before
+    assert not (plan.root / "npm-home").exists()
+
+
+def test_a_failing_npm_is_quoted(plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_EXIT", "1")
+    with pytest.raises(ReefError, match="npm failed"):
+        install()
+    assert not apply.is_installed(plan)
+    assert not (plan.root / "npm-home").exists()
+
+
+def test_the_wrong_version_is_refused(plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_VERSION", "0.74.2")
+    with pytest.raises(ReefError, match=r"1\.2\.3 was asked for, '0\.74\.2' answers"):
+        install()
+    assert not apply.is_installed(plan)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_cut_install_does_not_count(plan: InstallPlan, install: Apply, damage: str) -> None:
+    install()
+    path = plan.home / plan.receipt
+    if damage == "cut":
+        path.write_text(path.read_text()[:20])
+    else:
+        Path(plan.command[0]).unlink()
+    assert not apply.is_installed(plan)
+
+
+def test_a_link_is_made_only_when_asked_and_is_on_the_receipt(tmp_path: Path, npm: Path, user: Path) -> None:
+    plan = make_plan(tmp_path / "reef", npm, link=True)
+    said: list[str] = []
+    apply.apply(plan, said.append)
+    link = user / ".local" / "bin" / "reef-agent"
+    assert link.readlink() == plan.home / "bin" / "reef-agent"
+    assert said[-1].endswith(f"run it: {link}")
+    found = receipt.read(plan.home, "agent")
+    assert found is not None
+    assert found.links[str(link)] == str(plan.home / "bin" / "reef-agent")
+    apply.apply(plan, said.append)  # again, with the link there
+
+
+def test_a_file_of_the_persons_is_never_replaced_by_the_link(tmp_path: Path, npm: Path, user: Path) -> None:
+    own = user / ".local" / "bin" / "reef-agent"
+    own.write_text("mine")
+    with pytest.raises(Conflict, match="is not this Reef's"):
+        apply.apply(make_plan(tmp_path / "reef", npm, link=True), print)
+    assert own.read_text() == "mine"
+    assert not (npm.parent / "npm.calls").exists()
+
+
+def test_a_folder_for_the_link_is_not_made(tmp_path: Path, npm: Path, user: Path) -> None:
+    (user / ".local" / "bin").rmdir()
+    with pytest.raises(NotFound, match="for the link"):
+        apply.apply(make_plan(tmp_path / "reef", npm, link=True), print)
+    assert not (user / ".local" / "bin").exists()

@@ -1,0 +1,110 @@
+"""What may reach an agent: signed by this home's key, whole, unchanged. Real releases, then damaged in every way."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from adapters import delivery
+from adapters.delivery import BASE, Delivery
+from daemon.core import sshsig
+from daemon.core.errors import Untrusted
+from daemon.core.paths import Home
+from daemon.core.releases import BASE_RELEASE
+from reef_cli.wrapped import key_of
+from tests.fakes import chain
+
+
+@pytest.fixture
+def told(reef_home: Home) -> Delivery:
+    chain.publish(reef_home)
+    return chain.delivered(reef_home)
+
+
+def test_a_release_is_what_was_published(reef_home: Home, told: Delivery) -> None:
+    assert delivery.checked(told, key_of(reef_home)) == told
+    assert told.files == chain.HARNESS
+    assert (told.number, told.kind) == (1, "learned")
+    assert (told.reason, told.verdict) == ("rule added: Use uv, not pip.", "accepted 9\u20130")
+
+
+def test_it_survives_being_kept(reef_home: Home, told: Delivery) -> None:
+    assert delivery.checked(delivery.parse(json.loads(told.dump())), key_of(reef_home)) == told
+
+
+def test_the_base_needs_no_signature(reef_home: Home) -> None:
+    assert BASE == BASE_RELEASE
+    told = chain.delivered(reef_home)
+    assert told.release_id == BASE
+    assert delivery.checked(told, key_of(reef_home)).files == {}
+
+
+Damage = Callable[[Delivery], Delivery]
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "changed": (lambda t: t._replace(files={**t.files, "rules.md": "rm -rf"}), "'rules.md' was changed"),
+    "added": (lambda t: t._replace(files={**t.files, "skills/x/SKILL.md": "x"}), "not in its manifest"),
+    "removed": (lambda t: t._replace(files={}), "is missing"),
+    "unsigned": (lambda t: t._replace(signature=None), "it is not signed"),
+    "without manifest": (lambda t: t._replace(manifest=None), "it is not signed"),
+    "manifest": (lambda t: t._replace(manifest=(t.manifest or "").replace("uv", "rm")), "signature"),
+    "signature": (lambda t: t._replace(signature=(t.signature or "")[:-60]), "signature"),
+    "number": (lambda t: t._replace(number=9), "its manifest says number '1'"),
+    "name": (lambda t: t._replace(release_id="r9-00000000"), "its manifest says id"),
+    "scenario": (lambda t: t._replace(scenario="other"), "its manifest says scenario"),
+    "base with files": (lambda t: t._replace(release_id="base"), "nobody signed"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_refused(reef_home: Home, told: Delivery, name: str) -> None:
+    damage, why = DAMAGES[name]
+    with pytest.raises(Untrusted, match=why):
+        delivery.checked(damage(told), key_of(reef_home))
+
+
+def test_another_key_is_refused_though_it_came_along(reef_home: Home, module_home: Home) -> None:
+    chain.publish(module_home)
+    theirs = chain.delivered(module_home)
+    sshsig.signer(reef_home)
+    with pytest.raises(Untrusted, match="another key"):
+        delivery.checked(theirs, key_of(reef_home))
+
+
+def test_without_a_key_nothing_is_believed(reef_home: Home, told: Delivery) -> None:
+    key_of(reef_home).unlink()
+    with pytest.raises(Untrusted, match="no key to check it with"):
+        delivery.checked(told, key_of(reef_home))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"release_id": "r1-00000000"},
+        {"release_id": "../../x", "number": 1, "scenario": "s", "files": {}},
+        {"release_id": "r1-0000000g", "number": 1, "scenario": "s", "files": {}},
+        {"release_id": "base", "number": "x", "scenario": "s", "files": {}},
+        {"release_id": "base", "number": 0, "scenario": "s", "files": []},
+    ],
+)
+def test_what_is_no_release_is_refused(answer: dict[str, object]) -> None:
+    with pytest.raises(Untrusted):
+        delivery.parse(answer)
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        ("skills/a/SKILL.md", True),
+        ("../x", False),
+        ("/etc/x", False),
+        ("a/../b", False),
+        ("a//b", False),
+        (".hidden", False),
+        ("a/.b", False),
+        ("a b", False),
+        ("", False),
+    ],
+)
+def test_paths(path: str, plain: bool) -> None:
+    assert delivery.plain(path) is plain

@@ -1,0 +1,88 @@
+"""The receipt: checkable without Reef, and the only thing an uninstall believes."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from adapters import apply, receipt
+from adapters.plan import InstallPlan
+from daemon.core.errors import NotFound
+from tests.adapters.conftest import Apply, make_plan, tree
+
+
+def test_it_lists_every_file_and_sha256sum_can_check_it(plan: InstallPlan, install: Apply) -> None:
+    install()
+    found = receipt.read(plan.home, "agent")
+    assert found is not None
+    there = {path for path, (_, content) in tree(plan.home).items() if content is not None}
+    assert {*found.files, *found.links, plan.receipt} == there
+    if shutil.which("sha256sum"):
+        subprocess.run(["sha256sum", "--quiet", "-c", plan.receipt], cwd=plan.home, check=True)
+
+
+def test_uninstall_leaves_the_home_as_it_was(tmp_path: Path, npm: Path, user: Path) -> None:
+    plan = make_plan(tmp_path / "reef", npm, link=True)
+    plan.home.mkdir(mode=0o700)
+    (plan.home / "agents").mkdir(mode=0o700)
+    (plan.home / "store").mkdir()
+    before = tree(plan.home), tree(user)
+    apply.apply(plan, lambda _: None)
+    assert receipt.uninstall(plan.home, "agent") == []
+    assert (tree(plan.home), tree(user)) == before
+
+
+def test_what_a_person_changed_stays_and_is_named(plan: InstallPlan, install: Apply) -> None:
+    install()
+    changed = plan.home / "bin" / "reef-agent"
+    changed.write_text("#!/bin/sh\n# mine\n")
+    new = plan.root / "node_modules" / "the-agent" / "mine.txt"
+    new.write_text("mine")
+    assert receipt.uninstall(plan.home, "agent") == [str(changed)]
+    left = {path for path, (_, content) in tree(plan.home).items() if content is not None}
+    assert left == {"bin/reef-agent", str(new.relative_to(plan.home))}
+
+
+def test_a_link_that_leads_elsewhere_now_stays(tmp_path: Path, npm: Path, user: Path) -> None:
+    plan = make_plan(tmp_path / "reef", npm, link=True)
+    apply.apply(plan, lambda _: None)
+    link = user / ".local" / "bin" / "reef-agent"
+    link.unlink()
+    link.symlink_to("/elsewhere")
+    receipt.uninstall(plan.home, "agent")
+    assert str(link.readlink()) == "/elsewhere"
+
+
+def test_what_a_person_deleted_is_no_trouble(plan: InstallPlan, install: Apply) -> None:
+    install()
+    shutil.rmtree(plan.root / "node_modules")
+    assert receipt.uninstall(plan.home, "agent") == []
+    assert not plan.root.exists()
+
+
+def test_a_file_in_a_symlinks_place_is_not_followed(plan: InstallPlan, install: Apply, tmp_path: Path) -> None:
+    install()
+    outside = tmp_path / "outside"
+    outside.write_text(plan.files[0].text)
+    planned = plan.home / plan.files[0].path
+    planned.unlink()
+    planned.symlink_to(outside)
+    receipt.uninstall(plan.home, "agent")
+    assert outside.read_text() == plan.files[0].text
+
+
+def test_nothing_installed(tmp_path: Path) -> None:
+    assert receipt.read(tmp_path, "agent") is None
+    with pytest.raises(NotFound, match="agent is not installed"):
+        receipt.uninstall(tmp_path, "agent")
+
+
+def test_erasing_takes_read_only_folders_too(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    inner.chmod(0o500)
+    inner.parent.chmod(0o500)
+    receipt.erase(tmp_path / "a")
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,139 @@
+"""The script says what the plan says: same tree, byte for byte, and harmless when it is cut."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from adapters import apply, receipt, script
+from adapters.plan import InstallPlan
+from tests.adapters.conftest import make_plan, tree
+
+SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]
+HOSTILE = [
+    "a b",
+    "it's",
+    'say "hi"',
+    "$(touch gone)",
+    "`touch gone`",
+    "new\nline",
+    "%s%n @HOME@ \\n",
+    "-rf",
+    "*",
+    "ünï 項目",
+]
+
+
+def run(text: str, shell: str = "sh", **environment: str) -> "subprocess.CompletedProcess[str]":
+    """As ``curl … | bash`` does: from stdin."""
+    import os
+
+    words = [shell, "sh"] if shell == "busybox" else [shell]
+    return subprocess.run(
+        words,
+        input=text,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_takes_it(plan: InstallPlan, shell: str) -> None:
+    words = [shell, "sh"] if shell == "busybox" else [shell]
+    done = subprocess.run([*words, "-n"], input=script.script(plan), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not on this machine")
+def test_shellcheck_has_nothing_to_say(plan: InstallPlan) -> None:
+    done = subprocess.run(
+        ["shellcheck", "-s", "sh", "-e", "SC2016,SC2086", "-"],
+        input=script.script(plan),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_it_leaves_the_tree_that_apply_leaves(tmp_path: Path, npm: Path, user: Path, shell: str, link: bool) -> None:
+    plan = make_plan(tmp_path / "reef", npm, link=link)
+    apply.apply(plan, lambda _: None)
+    applied, home = tree(plan.home), tree(user)
+    receipt.uninstall(plan.home, "agent")
+    shutil.rmtree(plan.home)
+    done = run(script.script(plan), shell)
+    assert done.returncode == 0, done.stderr
+    assert tree(plan.home) == applied
+    assert tree(user) == home
+    assert f"is installed; run it: {user if link else plan.home}" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_homes_are_only_names(tmp_path: Path, npm: Path, user: Path, name: str) -> None:
+    (tmp_path / "there").mkdir()
+    plan = make_plan(tmp_path / "there" / name, npm)
+    done = run(script.script(plan))
+    assert done.returncode == 0, done.stderr
+    by_script = tree(plan.home)
+    assert (plan.home / "agents/agent/install.json").read_text() == plan.files[0].text
+    assert [path.name for path in (tmp_path / "there").iterdir()] == [name]
+    assert not list(tmp_path.rglob("gone"))
+    apply.apply(plan, lambda _: None)
+    assert tree(plan.home) == by_script
+
+
+def test_cut_off_anywhere_it_runs_nothing(tmp_path: Path, npm: Path, user: Path) -> None:
+    """Every length that ends in the last line, and every thirteenth before; a shell reads what has come and acts."""
+    plan = make_plan(tmp_path / "reef", npm)
+    text = script.script(plan)
+    last = text.rstrip("\n").rfind("\n") + 1
+    lengths = [*range(0, last, 13), *range(last, len(text) - 1)]
+    for length in lengths:
+        subprocess.run(["sh"], input=text[:length], capture_output=True, text=True, timeout=20, check=False)
+        assert not plan.home.exists(), f"{length} of {len(text)} bytes: {text[:length][-40:]!r}"
+    assert run(text[:-1]).returncode == 0  # only the last newline is missing
+    assert plan.home.exists()
+
+
+def test_again_it_installs_nothing_anew(plan: InstallPlan, npm: Path) -> None:
+    text = script.script(plan)
+    assert run(text).returncode == 0
+    before = tree(plan.home)
+    again = run(text)
+    assert again.returncode == 0, again.stderr
+    assert "installing" not in again.stderr
+    assert len((npm.parent / "npm.calls").read_text().splitlines()) == 1
+    assert tree(plan.home) == before
+
+
+def test_a_failing_npm_leaves_no_receipt(plan: InstallPlan) -> None:
+    done = run(script.script(plan), FAKE_EXIT="1")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-2:] == ["error: npm failed", "  hint: npm ping"]
+    assert receipt.read(plan.home, "agent") is None
+    assert not (plan.root / "npm-home").exists()
+
+
+def test_the_wrong_version_is_refused(plan: InstallPlan) -> None:
+    done = run(script.script(plan), FAKE_VERSION="0.1")
+    assert done.returncode == 1
+    assert "error: agent 1.2.3 was asked for, '0.1' answers" in done.stderr
+    assert receipt.read(plan.home, "agent") is None
+
+
+def test_the_link_never_replaces_what_is_there(tmp_path: Path, npm: Path, user: Path) -> None:
+    own = user / ".local" / "bin" / "reef-agent"
+    own.write_text("mine")
+    done = run(script.script(make_plan(tmp_path / "reef", npm, link=True)))
+    assert done.returncode == 1
+    assert "is not this Reef's" in done.stderr
+    assert own.read_text() == "mine"
+    assert not (tmp_path / "reef").exists()

@@ -1,0 +1,146 @@
+"""Sessions of a wrapped agent: they live as long as their process, and what is dead is swept."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from adapters import session, shelf, template
+from adapters.session import Place
+from tests.adapters.test_shelf import base
+
+PI = template.load("pi")
+VALUES = {
+    "REEF_URL": "http://127.0.0.1:8900",
+    "REEF_TOKEN_FILE": "/home/it's/tokens/agent",
+    "REEF_QUOTED_TOKEN_FILE": "'/home/it'\"'\"'s/tokens/agent'",
+    "REEF_SCENARIO": "default",
+    "REEF_CWD": "/work",
+    "REEF_COMMIT": None,
+    "REEF_RUN": "run_1",
+    "REEF_RELEASE": "base",
+    "REEF_RELEASE_FACTS": {"release_id": "base", "number": 0},
+    "REEF_ACTIVATED": False,
+    "REEF_NEWER": None,
+    "REEF_POLL_SECONDS": 60.0,
+    "REEF_MODELS": [{"id": "default"}],
+}
+#: Begins a run, says so, and becomes a process that waits, as the wrapper becomes the agent.
+RUN = """
+import os, sys
+from pathlib import Path
+from adapters import session, template
+from tests.adapters.test_session import VALUES
+place = session.Place(Path(sys.argv[1]))
+with session.turn(place):
+    session.begin(place, sys.argv[2], Path(sys.argv[3]), template=template.load("pi"), values=VALUES)
+os.execvp("sh", ["sh", "-c", "echo ready; exec cat"])
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "agents" / "pi")
+
+
+@pytest.fixture
+def folder(place: Place) -> Path:
+    return shelf.put(place.shelf, base(), {"AGENTS.md": "rules", "skills/a/SKILL.md": "x"})
+
+
+@contextmanager
+def running(place: Place, run: str, folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(place.root), run, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+
+
+def swept(place: Place) -> dict[str, str]:
+    with session.turn(place):
+        return session.sweep(place)
+
+
+def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -> None:
+    environment = session.begin(place, "run_1", folder, template=PI, values=VALUES)
+    directory = place.sessions / "run_1"
+    assert environment["PI_CODING_AGENT_DIR"] == str(directory)
+    assert (environment["PI_OFFLINE"], environment["PI_CODING_AGENT_SESSION_DIR"]) == ("1", None)
+    for name in ("AGENTS.md", "skills"):
+        assert (directory / name).readlink() == folder / name
+    assert (directory / "sessions").resolve() == place.user / "sessions"
+    assert not (directory / "models.json").is_symlink()
+    provider = json.loads((directory / "models.json").read_text())["providers"]["reef"]
+    assert provider["baseUrl"] == "http://127.0.0.1:8900/v1"
+    assert provider["models"] == [{"id": "default"}]
+    assert provider["headers"]["x-reef-tag-run"] == "run_1"
+    assert "x-reef-commit" not in provider["headers"]
+    assert "newer" not in json.loads((directory / "reef.json").read_text())
+
+
+def test_the_persons_settings_outlive_sessions(place: Place, folder: Path) -> None:
+    session.begin(place, "run_1", folder, template=PI, values=VALUES)
+    assert json.loads((place.user / "settings.json").read_text())["defaultProvider"] == "reef"
+    (place.sessions / "run_1" / "settings.json").write_text('{"theme": "dark"}')  # as Pi writes it
+    (place.sessions / "run_1" / "auth.json").write_text("{}")
+    session.begin(place, "run_2", folder, template=PI, values=VALUES)
+    assert (place.sessions / "run_2" / "settings.json").read_text() == '{"theme": "dark"}'
+    assert (place.user / "auth.json").read_text() == "{}"
+
+
+def test_a_run_lives_as_long_as_the_process_it_became(place: Place, folder: Path) -> None:
+    with running(place, "run_1", folder) as process:
+        assert swept(place) == {"run_1": folder.name}
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert swept(place) == {}
+    assert list(place.sessions.iterdir()) == []
+    assert folder.exists()
+
+
+def test_one_is_swept_and_the_other_stays(place: Place, folder: Path) -> None:
+    with running(place, "run_1", folder):
+        with running(place, "run_2", folder):
+            assert sorted(swept(place)) == ["run_1", "run_2"]
+        assert sorted(swept(place)) == ["run_1"]
+        assert [path.name for path in place.sessions.iterdir()] == ["run_1"]
+
+
+def test_a_directory_without_a_lock_is_a_start_that_was_killed(place: Place) -> None:
+    (place.sessions / "run_0").mkdir(parents=True)
+    assert swept(place) == {}
+    assert list(place.sessions.iterdir()) == []
+
+
+def test_a_turn_is_one_at_a_time(place: Place) -> None:
+    """A second one waits: the child ends only after the parent lets go."""
+    code = (
+        "import sys; from pathlib import Path; from adapters import session\n"
+        "print('wants', flush=True)\n"
+        "with session.turn(session.Place(Path(sys.argv[1]))): print('has', flush=True)"
+    )
+    with session.turn(place):
+        child = subprocess.Popen([sys.executable, "-c", code, str(place.root)], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "wants\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.3)
+    out, _ = child.communicate(timeout=30)
+    assert out == "has\n"

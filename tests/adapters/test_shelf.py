@@ -1,0 +1,131 @@
+"""Releases on the shelf: whole or not at all, read-only, replaced when tampered with, pruned when nobody reads them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from adapters import shelf, template
+from adapters.delivery import Delivery
+from daemon.core.errors import Untrusted
+from daemon.core.paths import Home
+from tests.fakes import chain
+
+PI = template.load("pi")
+
+
+def base(scenario: str = "default") -> Delivery:
+    return Delivery("base", 0, scenario, {}, None, None, None, "", "")
+
+
+def test_an_agent_gets_rules_skills_and_prompts(reef_home: Home) -> None:
+    chain.publish(reef_home)
+    files = shelf.rendered(chain.delivered(reef_home), PI)
+    assert sorted(files) == ["AGENTS.md", "extensions/reef.ts", "prompts/sum.md", "skills/greet/SKILL.md"]
+    assert files["AGENTS.md"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert files["skills/greet/SKILL.md"] == chain.SKILL
+    assert "helpful" not in files["AGENTS.md"]
+
+
+def test_the_base_tells_no_rules() -> None:
+    assert sorted(shelf.rendered(base(), PI)) == ["extensions/reef.ts"]
+
+
+def test_values_are_not_read_as_templates_again() -> None:
+    told = base()._replace(files={"rules.md": "Say $REEF_TOKEN_FILE and $HOME\n"})
+    assert shelf.rendered(told, PI)["AGENTS.md"] == "Say $REEF_TOKEN_FILE and $HOME\n"
+
+
+@pytest.mark.parametrize("path", ["skills/../../../bin/reef-pi", "prompts//x.md", "skills/.x/SKILL.md"])
+def test_a_path_that_leads_out_is_refused(path: str) -> None:
+    with pytest.raises(Untrusted, match="not a path for a harness"):
+        shelf.rendered(base()._replace(files={path: "x"}), PI)
+
+
+@pytest.mark.parametrize("path", ["extensions/evil.ts", "models.json", "settings.json", "AGENTS.md"])
+def test_other_files_are_not_for_the_agent(path: str) -> None:
+    assert shelf.rendered(base()._replace(files={path: "evil"}), PI) == shelf.rendered(base(), PI)
+
+
+def test_a_playbook_that_is_none_is_refused() -> None:
+    with pytest.raises(Untrusted, match="line 1 is not a rule"):
+        shelf.rendered(base()._replace(files={"playbook.md": "do it\n"}), PI)
+
+
+def put(place: Path, told: Delivery | None = None) -> Path:
+    return shelf.put(place, told or base(), {"a/b.md": "text\r\n", "c.md": "more"})
+
+
+def test_a_release_is_read_only_and_made_once(tmp_path: Path) -> None:
+    folder = put(tmp_path / "shelf")
+    assert (folder / "a" / "b.md").read_bytes() == b"text\r\n"
+    modes = {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]}
+    assert modes == {0o400, 0o500}
+    inode = folder.stat().st_ino
+    assert put(tmp_path / "shelf") == folder
+    assert folder.stat().st_ino == inode
+
+
+@pytest.mark.parametrize("damage", ["changed", "added", "gone", "link"])
+def test_one_that_was_tampered_with_is_made_again(tmp_path: Path, damage: str) -> None:
+    folder = put(tmp_path / "shelf")
+    for path in (folder, folder / "a", folder / "c.md"):
+        path.chmod(0o700)
+    if damage == "changed":
+        (folder / "c.md").write_text("evil")
+    elif damage == "added":
+        (folder / "a" / "evil.md").write_text("evil")
+    elif damage == "gone":
+        (folder / "c.md").unlink()
+    else:
+        (folder / "c.md").unlink()
+        (folder / "c.md").symlink_to("/etc/passwd")
+    again = put(tmp_path / "shelf")
+    assert again == folder
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) == [
+        ".release.json",
+        "a",
+        "a/b.md",
+        "c.md",
+    ]
+    assert (folder / "c.md").read_text() == "more"
+
+
+def test_another_text_is_another_folder(tmp_path: Path) -> None:
+    first = put(tmp_path / "shelf")
+    second = shelf.put(tmp_path / "shelf", base(), {"a/b.md": "other"})
+    assert first != second
+    assert (first / "a" / "b.md").read_bytes() == b"text\r\n"
+
+
+def test_a_start_that_was_killed_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    folder = put(tmp_path / "one")
+    half = tmp_path / "two" / f".new-{folder.name}"
+    (half / "a").mkdir(parents=True)
+    (half / "a" / "junk").write_text("x")
+    assert put(tmp_path / "two").name == folder.name
+    assert not half.exists()
+    assert not list((tmp_path / "two").rglob("junk"))
+
+
+def test_found_again_for_its_scenario_only(tmp_path: Path) -> None:
+    put(tmp_path / "shelf", base("work"))
+    assert shelf.find(tmp_path / "shelf", "base", "work") == base("work")
+    assert shelf.find(tmp_path / "shelf", "base", "default") is None
+    assert shelf.find(tmp_path / "shelf", "r1-00000000", "work") is None
+
+
+def test_used_ones_stay_and_three_more(tmp_path: Path) -> None:
+    place = tmp_path / "shelf"
+    folders = [put(place, base(f"s{i}")) for i in range(8)]
+    for age, folder in enumerate(folders):
+        os.utime(folder, (1000 + age, 1000 + age))
+    (place / ".new-cut").mkdir()
+    shelf.prune(place, {folders[0].name, folders[7].name})
+    left = {path.name for path in place.iterdir()}
+    assert left == {folders[i].name for i in (0, 4, 5, 6, 7)}
+
+
+def test_an_empty_shelf_needs_no_pruning(tmp_path: Path) -> None:
+    shelf.prune(tmp_path / "none", set())
+    assert not (tmp_path / "none").exists()

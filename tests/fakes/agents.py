@@ -1,0 +1,77 @@
+"""A program in the agent's place that tells how it was run and what it finds: to see what a wrapper does."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adapters import pi, receipt
+from adapters.plan import Choice, InstallPlan, Node, Upgrade
+from daemon.core.paths import Home, private_directory, write_private
+
+NODE = Node(Path(sys.executable), (26, 12, 1), Path("/nowhere/npm"))
+_PROGRAM = """
+import json, os, sys, time
+from pathlib import Path
+directory = Path(os.environ["PI_CODING_AGENT_DIR"])
+def text(name):
+    path = directory / name
+    return path.read_text() if path.exists() else None
+print(json.dumps({
+    "arguments": sys.argv[1:],
+    "directory": str(directory),
+    "release": os.path.realpath(directory / "release"),
+    "rules": text("AGENTS.md"),
+    "reef": json.loads(text("reef.json")),
+    "models": json.loads(text("models.json")),
+    "environment": dict(os.environ),
+    "pid": os.getpid(),
+}), flush=True)
+if "--wait" in sys.argv:
+    sys.stdin.read()
+    print(json.dumps({"rules": text("AGENTS.md")}), flush=True)
+sys.exit(int(os.environ.get("EXIT", "0")))
+"""
+
+
+class Seen(NamedTuple):
+    code: int
+    told: dict[str, Any]
+    err: str
+
+
+def install(home: Home, *, scenario: str = "default", upgrade: Upgrade = "auto") -> InstallPlan:
+    """What an install leaves, with the program above in Pi's place."""
+    home.prepare()
+    plan = pi.Pi().plan(home, NODE, Choice(scenario, upgrade))
+    program = Path(plan.command[-1])
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(_PROGRAM)
+    for file in plan.files:
+        private_directory((home.root / file.path).parent)
+        write_private(home.root / file.path, file.text.encode())
+        (home.root / file.path).chmod(file.mode)
+    receipt.write(plan, ())
+    return plan
+
+
+def command(home: Home) -> str:
+    return str(home.commands / "reef-pi")
+
+
+def run(home: Home, *words: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Seen:
+    """``reef-pi`` with these words, to its end."""
+    done = subprocess.run(
+        [command(home), *words],
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Seen(done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr)

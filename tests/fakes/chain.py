@@ -1,0 +1,49 @@
+"""Releases in a home's real store, published as a job's outcome is, and what a wrapper gets of them."""
+
+from collections.abc import Mapping
+
+from adapters import delivery
+from adapters.delivery import Delivery
+from daemon.core.paths import Home
+from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Release, Verdict
+from daemon.server import install
+from daemon.store.releases import Releases
+
+PLAYBOOK = "# Playbook\n\n- [r-00001] helpful=2 harmful=0 :: Use uv, not pip.\n"
+SKILL = "---\nname: greet\ndescription: How to greet.\n---\nSay hello twice.\n"
+PROMPT = "---\ndescription: A summary.\n---\nSummarise $1\n"
+HARNESS = {
+    "playbook.md": PLAYBOOK,
+    "rules.md": "Answer briefly.\n",
+    "skills/greet/SKILL.md": SKILL,
+    "prompts/sum.md": PROMPT,
+}
+
+
+def accepted(wins: int = 9, losses: int = 0) -> GateResult:
+    return GateResult(
+        verdict=Verdict.ACCEPT, reason=f"{wins} better, {losses} worse", alpha=0.1, wins=wins, losses=losses, ties=3,
+        e_value=30.0, p_value=0.002, planned=40, incumbent_passed=1, candidate_passed=10,
+    )  # fmt: skip
+
+
+def publish(
+    home: Home,
+    job: str = "job_1",
+    harness: Mapping[str, str | None] = HARNESS,
+    *,
+    scenario: str = "default",
+    reason: str = "rule added: Use uv, not pip.",
+) -> Release:
+    """The next release of a scenario's chain."""
+    releases = Releases.open(home)
+    head = releases.head(scenario)
+    parent = head.id if head else BASE_RELEASE
+    made = Candidate(scenario=scenario, parent=parent, reason=reason, recipe="playbook", job=job, harness=harness)
+    return releases.publish(releases.propose(made, accepted()), parent)
+
+
+def delivered(home: Home, release_id: str | None = None, scenario: str = "default") -> Delivery:
+    """What ``GET /reef/harness`` answers, parsed, not checked."""
+    told = install.delivered(Releases.open(home), scenario, release_id)
+    return delivery.parse({**told, "scenario": scenario})

@@ -1,0 +1,364 @@
+"""``reef-pi`` up to the moment it becomes the agent: which release, what the agent finds, and what a fault changes."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import UnixStreamServer
+from typing import Any
+
+import pytest
+
+from adapters import receipt
+from adapters.plan import Upgrade
+from adapters.session import Place
+from daemon.core.errors import ExitCode
+from daemon.core.paths import Home
+from daemon.core.releases import Release
+from daemon.core.version import PROTOCOL, __version__
+from daemon.store.releases import Releases
+from tests.fakes import agents, chain
+from tests.fakes.daemon import RunningDaemon, running_daemon
+
+
+class Case:
+    """A fresh install with a scenario of its own, on a daemon that the module shares."""
+
+    def __init__(self, home: Home, scenario: str, daemon: RunningDaemon | None = None) -> None:
+        self.home, self.scenario, self._daemon = home, scenario, daemon
+        self.place = Place(home.agents / "pi")
+        self.command = agents.command(home)
+        self.install()
+
+    @property
+    def daemon(self) -> RunningDaemon:
+        assert self._daemon is not None
+        return self._daemon
+
+    def install(self, upgrade: Upgrade = "auto") -> None:
+        agents.install(self.home, scenario=self.scenario, upgrade=upgrade)
+
+    def run(self, *words: str, **options: Any) -> agents.Seen:
+        return agents.run(self.home, *words, **options)
+
+    def publish(self, *words: Any, scenario: str | None = None, **fields: Any) -> Release:
+        return chain.publish(self.home, *words, scenario=scenario or self.scenario, **fields)
+
+    def running(self) -> "subprocess.Popen[str]":
+        """A run that goes on until its stdin ends."""
+        return subprocess.Popen(
+            [self.command, "--wait"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def shelf(self) -> list[str]:
+        return sorted(path.name for path in self.place.shelf.iterdir())
+
+    def sessions(self) -> int:
+        return len(list(self.place.sessions.iterdir()))
+
+
+@pytest.fixture(scope="module")
+def shared(module_home: Home) -> Iterator[RunningDaemon]:
+    with running_daemon(module_home) as running:
+        yield running
+
+
+@pytest.fixture
+def case(shared: RunningDaemon, request: pytest.FixtureRequest) -> Case:
+    for passing in Place(shared.home.agents / "pi").passing():
+        if passing.is_dir():
+            receipt.erase(passing)
+        else:
+            passing.unlink(missing_ok=True)
+    scenario = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    return Case(shared.home, scenario, shared)
+
+
+@pytest.fixture
+def alone(reef_home: Home) -> Case:
+    """Without a daemon."""
+    return Case(reef_home, "default")
+
+
+def test_it_becomes_the_agent(case: Case, tmp_path: Path) -> None:
+    folder = tmp_path / "a b $HOME ü"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=folder, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+    seen = case.run("-p", "it's", "--json", "", folder=folder, environment={"EXIT": "42"})
+    assert (seen.code, seen.err) == (42, "")
+    assert seen.told["arguments"] == ["-p", "it's", "--json", ""]
+    provider = seen.told["models"]["providers"]["reef"]
+    assert provider["baseUrl"] == f"{case.daemon.url}/v1"
+    headers = provider["headers"]
+    assert headers["x-reef-cwd"].endswith("/a%20b%20%24HOME%20%C3%BC")
+    assert headers["x-reef-commit"] == head.stdout.strip()
+    assert headers["x-reef-tag-release"] == "base"
+    assert "x-reef-session-id" not in headers  # the agent's own names the conversation
+    key = provider["apiKey"].removeprefix("!")
+    assert (
+        subprocess.run(["sh", "-c", key], capture_output=True, text=True, check=True).stdout == case.daemon.agent_token
+    )
+    assert seen.told["reef"]["release"]["release_id"] == "base"
+    assert seen.told["environment"]["PI_OFFLINE"] == "1"
+
+
+def test_it_starts_the_daemon(alone: Case) -> None:
+    try:
+        assert alone.run().code == 0
+        assert alone.home.state.exists()
+    finally:
+        subprocess.run(["kill", str(json.loads(alone.home.state.read_text())["pid"])], check=True)
+
+
+def test_it_is_not_installed(alone: Case) -> None:
+    alone.place.install.unlink()
+    seen = alone.run()
+    assert seen.code == ExitCode.NOT_FOUND
+    assert "hint: reef harness install --adapter pi" in seen.err
+
+
+def test_a_release_reaches_the_agent_and_is_told_once(case: Case) -> None:
+    assert case.run().told["reef"]["activated"] is False
+    release = case.publish()
+    seen = case.run()
+    assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert seen.told["reef"]["activated"] is True
+    assert seen.told["reef"]["release"] == {
+        "release_id": release.id,
+        "number": 1,
+        "kind": "learned",
+        "reason": "rule added: Use uv, not pip.",
+        "verdict": "accepted 9\u20130",
+    }
+    assert case.run().told["reef"]["activated"] is False
+
+
+def test_a_scenario_for_one_run(case: Case) -> None:
+    case.publish(scenario="work/x")
+    seen = case.run(environment={"REEF_SCENARIO": "work/x"})
+    assert seen.told["reef"]["release"]["number"] == 1
+    assert seen.told["models"]["providers"]["reef"]["headers"]["x-reef-scenario"] == "work/x"
+    assert case.run().told["reef"]["release"]["number"] == 0
+    assert case.run(environment={"REEF_SCENARIO": "../x"}).code == ExitCode.USAGE
+
+
+def test_a_running_session_stays_on_its_release(case: Case) -> None:
+    case.publish()
+    with case.running() as running:
+        assert running.stdout is not None
+        before = json.loads(running.stdout.readline())
+        for number in range(2, 8):
+            case.publish(f"job_{number}", {"rules.md": f"Rule {number}.\n"})
+            assert case.run().told["reef"]["release"]["number"] == number
+        out, _ = running.communicate("")
+    assert json.loads(out)["rules"] == before["rules"]
+    assert Path(before["release"]).name in case.shelf()
+    case.run()
+    left = case.shelf()
+    assert len(left) == 4  # the one in use, and the three before it
+    assert Path(before["release"]).name not in left
+    assert case.sessions() == 1
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_signals_reach_the_agent(case: Case, ending: signal.Signals) -> None:
+    with case.running() as running:
+        assert running.stdout is not None
+        assert json.loads(running.stdout.readline())["pid"] == running.pid
+        running.send_signal(ending)
+        assert running.wait(30) == (-ending if ending != signal.SIGINT else -2)
+
+
+def test_eight_at_once(case: Case) -> None:
+    case.publish()
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: case.run(), range(8)))
+    assert [one.code for one in seen] == [0] * 8, [one.err for one in seen]
+    assert len({one.told["directory"] for one in seen}) == 8
+    assert {one.told["release"] for one in seen} == {seen[0].told["release"]}
+    case.run()
+    assert case.sessions() == 1
+
+
+# -- policies ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("upgrade", ["ask", "pinned"])
+def test_what_is_not_taken_is_told(case: Case, upgrade: str) -> None:
+    case.install(upgrade=upgrade)  # type: ignore[arg-type]
+    first = case.publish()
+    assert case.run().told["reef"]["release"]["release_id"] == first.id
+    second = case.publish("job_2", {"rules.md": "More.\n"}, reason="a second rule")
+    seen = case.run()  # without a terminal nobody is asked
+    assert seen.told["reef"]["release"]["release_id"] == first.id
+    assert seen.told["reef"]["newer"]["release_id"] == second.id
+    assert seen.told["reef"]["newer"]["reason"] == "a second rule"
+    receipt.erase(case.place.shelf)  # it can be had again
+    assert case.run().told["reef"]["release"]["release_id"] == first.id
+
+
+@pytest.mark.parametrize(("answer", "number"), [("y", 2), ("n", 1), ("", 1)])
+def test_asking(case: Case, answer: str, number: int) -> None:
+    case.install(upgrade="ask")
+    case.publish()
+    case.run()
+    case.publish("job_2", {"rules.md": "More.\n"}, reason="a second rule")
+    said = _in_a_terminal([case.command], f"{answer}\n")
+    assert "Reef: release r2 · a second rule · accepted 9\u20130 (you run r1)" in said
+    assert "Use it from now on? [y/N]" in said
+    line = next(line for line in said.splitlines() if '"arguments"' in line)
+    told = json.loads(line[line.index("{") :])
+    assert told["reef"]["release"]["number"] == number
+
+
+def _in_a_terminal(words: list[str], typed: str) -> str:
+    """All that a program shows on a terminal of its own, where somebody types."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(words[0], words)
+    said = b""
+    answered = False
+    try:
+        while chunk := os.read(terminal, 65536):
+            said += chunk
+            if not answered and b"[y/N]" in said:
+                os.write(terminal, typed.encode())
+                answered = True
+    except OSError:  # the other side ended
+        pass
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return said.decode().replace("\r\n", "\n")
+
+
+# -- faults -----------------------------------------------------------------------------------------
+
+
+def test_without_a_daemon_the_last_good_release_runs(alone: Case) -> None:
+    with running_daemon(alone.home):
+        release = alone.publish()
+        alone.run()
+    alone.home.config.write_text("server: {port: nonsense}\n")  # it cannot start now
+    seen = alone.run()
+    assert seen.code == 0
+    assert seen.told["reef"]["release"]["release_id"] == release.id
+    assert "the daemon did not start" in seen.err
+    assert "release r1 will answer once the daemon runs" in seen.err
+
+
+def test_without_a_daemon_or_a_release_it_refuses(alone: Case) -> None:
+    alone.home.config.write_text("server: {port: nonsense}\n")
+    seen = alone.run()
+    assert (seen.code, seen.told) == (ExitCode.UNREACHABLE, {})
+    assert "hint: reef doctor" in seen.err
+
+
+@contextmanager
+def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
+    """On the socket, something that speaks like the daemon and hands out a release of its own making."""
+
+    class Liar(BaseHTTPRequestHandler):
+        def address_string(self) -> str:
+            return "socket"
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            healthy = {"ok": True, "version": __version__, "protocol": PROTOCOL, "pid": os.getpid()}
+            body = json.dumps(healthy if self.path == "/healthz" else told).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    home.socket.unlink(missing_ok=True)
+    with UnixStreamServer(str(home.socket), Liar) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        yield
+        server.shutdown()
+    home.socket.unlink()
+
+
+@pytest.mark.parametrize("lie", ["changed", "unsigned", "older", "base"])
+def test_what_cannot_be_trusted_never_runs(alone: Case, lie: str) -> None:
+    alone.publish()
+    serves = {"url": "http://127.0.0.1:1", "models": ["default"], "context": 8192}
+    first = json.loads(chain.delivered(alone.home).dump()) | serves
+    alone.publish("job_2", {"rules.md": "Two.\n"})
+    good = json.loads(chain.delivered(alone.home).dump()) | serves
+    told = {
+        "changed": good | {"files": {**good["files"], "rules.md": "Evil.\n"}},
+        "unsigned": good | {"signature": None},
+        "older": first,
+        "base": good | {"release_id": "base", "number": 0, "files": {}},
+    }[lie]
+    if lie in ("changed", "unsigned"):
+        with lying(alone.home, told):  # with nothing to fall back on
+            seen = alone.run()
+        assert (seen.code, seen.told) == (ExitCode.FAILED, {})
+        assert "release r2-" in seen.err
+        assert "is refused" in seen.err
+    with lying(alone.home, good):
+        assert alone.run().code == 0
+    with lying(alone.home, told):
+        seen = alone.run()
+    assert seen.code == 0
+    assert seen.told["rules"].startswith("Two.")
+    assert "is refused" in seen.err
+    assert "release r2 stays in use" in seen.err
+
+
+def test_an_older_release_is_refused_and_the_last_one_stays(case: Case) -> None:
+    case.publish()
+    case.publish("job_2", {"rules.md": "Two.\n"})
+    second = case.run().told["release"]
+    active = case.place.active
+    known = json.loads(active.read_text())
+    known[case.scenario]["number"] = 3  # as if a third had been in use, and the store was put back
+    active.write_text(json.dumps(known))
+    seen = case.run()
+    assert seen.code == 0
+    assert seen.told["release"] == second
+    assert "was in use already" in seen.err
+    assert "release r2 stays in use" in seen.err
+
+
+def test_a_tampered_shelf_is_made_again(case: Case) -> None:
+    case.publish()
+    rules = Path(case.run().told["release"]) / "AGENTS.md"
+    rules.parent.chmod(0o700)
+    rules.chmod(0o600)
+    rules.write_text("Evil.\n")
+    assert case.run().told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+
+
+def test_a_rollback_is_followed(case: Case) -> None:
+    first = case.publish()
+    case.publish("job_2", {"rules.md": "Two.\n"})
+    case.run()
+    Releases.open(case.home).rollback(case.scenario, first.id, "it was better")
+    seen = case.run()
+    assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert seen.told["reef"]["release"]["number"] == 3
+    assert seen.told["reef"]["release"]["verdict"] == "rolled back to r1"
+
+
+def test_a_proxy_is_kept_away_from_the_daemon(case: Case) -> None:
+    seen = case.run(environment={"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "a.example"})
+    assert seen.told["environment"]["NO_PROXY"] == "a.example,127.0.0.1"
