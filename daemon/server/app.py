@@ -15,11 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-<<<<<<< HEAD
-from daemon.server import actions, control, inference, jobs, releases, tasks
-=======
-from daemon.server import actions, control, inference, install, releases, tasks
->>>>>>> pi
+from daemon.server import actions, control, inference, install, jobs, releases, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -72,16 +68,10 @@ _routes = [
     Route("/reef/scenarios/{scenario:path}/releases", releases.releases),
     Route("/reef/scenarios/{scenario:path}/rollback", releases.scenario_rollback, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
-<<<<<<< HEAD
-=======
-    Route("/reef/tasks", tasks.tasks, methods=["GET"]),
-    Route("/reef/tasks", tasks.add, methods=["POST"]),
-    Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
     Route("/reef/harness/install", install.install),
     Route("/reef/harness/adapters", install.adapters),
->>>>>>> pi
 ]
 
 

@@ -21,17 +21,13 @@ from daemon.core.paths import Home, write_private
 #: anything needs the control token.
 _AGENT_ROUTES: Final = frozenset(
     {
-<<<<<<< HEAD
         ("POST", "/reef/report"),
         ("POST", "/reef/train"),
         ("POST", "/reef/undo"),
         ("GET", "/reef/last"),
         ("GET", "/"),
         ("HEAD", "/"),
-=======
-        *(("POST", "/reef/report"), ("POST", "/reef/undo"), ("GET", "/reef/last"), ("GET", "/"), ("HEAD", "/")),
         *(("GET", f"/reef/harness{path}") for path in ("", "/releases", "/install", "/adapters")),
->>>>>>> pi
     }
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})
