@@ -3,6 +3,7 @@
 A job has no agent whose key could be passed on, so a provider is asked with the key of the configuration or not at all.
 """
 
+import asyncio
 import hashlib
 import json
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from daemon.core.errors import BadWeights, EngineError, UsageError
 from daemon.core.records import ChatRequest, Dialect, Finished, Message, Sampling, Text, TextDelta
 from daemon.engines.base import LoraFile, RelayEngine, RelayRequest, TokenEngine
 from daemon.server.routing import Router
+from daemon.store.db import Store
 from daemon.wire.base import dialect as codec_of
 from recipes.base import Answer
 
@@ -66,6 +68,12 @@ class As:
 
     model: str = "default"
     dialect: Dialect = Dialect.CHAT
+
+
+async def like(store: Store, scenario: str) -> As:
+    """How a scenario's agents ask: as its last request did."""
+    last = await asyncio.to_thread(store.last, scenario)
+    return As() if last is None else As(last.model_asked, last.dialect)
 
 
 async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora: LoraFile | None) -> Answer:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, inference, install, jobs, releases, tasks
+from daemon.server import actions, control, inference, install, jobs, measure, releases, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.proxy import ROUTES, ClientGone, DataPlane
@@ -57,6 +57,7 @@ _routes = [
     Route("/reef/jobs/{id}/model", jobs.model),
     Route("/reef/tasks", tasks.tasks, methods=["GET"]),
     Route("/reef/tasks", tasks.add, methods=["POST"]),
+    Route("/reef/tasks/run", measure.run, methods=["POST"]),
     Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/releases", releases.releases),
     Route("/reef/releases/rollback", releases.rollback, methods=["POST"]),

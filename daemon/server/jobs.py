@@ -140,8 +140,7 @@ def _check_split(daemon: Runtime, receipts: tuple[str, ...]) -> None:
 async def answered(request: Request) -> Response:
     daemon, row = runtime(request), await _running(request)
     asked = answers.parse(await body(request))
-    last = await read(daemon.store.last, row.scenario)
-    like = answers.As() if last is None else answers.As(last.model_asked, last.dialect)
+    like = await answers.like(daemon.store, row.scenario)
     lora = await _lora(daemon, row, asked.which)
     return answer(await answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora))
 

@@ -26,7 +26,7 @@ class Group(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Command | Group]] = {
-    "demo": Command("demo:demo", "See it all work on this machine, for real.", ("reef demo", "reef demo --no-pi")),
+    "demo": Command("demo:demo", "See it all work on this machine, for real.", ("reef demo", "reef demo --quick")),
     "tui": Command(
         "tui:tui",
         "The dashboard; on a terminal `reef` alone opens it.",
@@ -195,6 +195,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 ),
             ),
             "list": Command("tasks:list_tasks", "All tasks, newest first.", ("reef tasks list --set gate",)),
+            "run": Command("tasks:run", "How what serves now does on them.", ("reef tasks run",)),
             "remove": Command("tasks:remove", "Remove a task.", ("reef tasks remove tsk_06f2m8",)),
         },
     ),

@@ -1,4 +1,4 @@
-"""`reef tasks add · list · remove`: what candidates are judged by, each a prompt and a check."""
+"""`reef tasks add · list · run · remove`: what candidates are judged by, each a prompt and a check."""
 
 import json
 from pathlib import Path
@@ -82,6 +82,24 @@ def list_tasks(
     output.table(("id", "set", "check", "prompt"), rows)
     if not items:
         diagnostics.say('no tasks yet: reef tasks add "What is rain?" --form one_sentence')
+
+
+def run(*, scenario: Scenario = None, as_json: AsJson = False) -> None:
+    """Every task that judges, answered by what serves now: its harness and its weights. A measurement, off the record;
+    nothing is compared or released. Failed ones come with their answer. With --json: one line a task.
+    """
+    passed: dict[str, list[bool]] = {}
+    for item in ensure_daemon(home()).lines("/reef/tasks/run", {} if scenario is None else {"scenario": scenario}):
+        passed.setdefault(item["set"], []).append(item["passed"])
+        if as_json:
+            output.jsonl(item)
+            continue
+        output.line(f"{'passed' if item['passed'] else 'FAILED'}  {output.one_line(item['prompt'])}")
+        if not item["passed"]:
+            said = item["error"]["message"] if "error" in item else item["answer"]
+            output.line(f"        {output.one_line(said)}")
+    if not as_json:
+        output.line(", ".join(f"{name}: {sum(all)} of {len(all)} passed" for name, all in sorted(passed.items())))
 
 
 def remove(

@@ -68,15 +68,7 @@ class Loop:
             {"prompt": prompt, "check": {"form": "one_sentence"}, "set": "gate", "max_tokens": person.MAX_TOKENS}
             for prompt in lines("held_out.txt")
         ]
-        facts = [
-            {
-                "prompt": prompt,
-                "check": {"expression": expression},
-                "set": "regression",
-                "max_tokens": person.MAX_TOKENS,
-            }
-            for prompt, expression in (line.split("\t") for line in lines("facts.tsv"))
-        ]
+        facts = [task | {"set": "regression"} for task in person.tasks("regression.yaml")]
         self._client.post("/reef/tasks", {"tasks": held_out + facts}, scope=self.scenario)
         self._before = self._measure()
         self._story.say(f"{len(held_out)} other questions are held out: nothing below ever learns from them")
@@ -179,7 +171,7 @@ class Loop:
     def _run(self, recipe: str) -> Facts:
         """Start a recipe's job and follow it to its end."""
         self._story.say(f"$ reef recipes run {recipe} --scenario {self.scenario}")
-        job = self._client.post("/reef/jobs", {"recipe": recipe}, scope=self.scenario)
+        job: Facts = self._client.post("/reef/jobs", {"recipe": recipe}, scope=self.scenario)
         follow = Follower(self._story.say)
         deadline = time.monotonic() + _JOB_SECONDS
         while job["state"] in ("queued", "running"):
@@ -212,7 +204,7 @@ class Loop:
             release = self._client.post(f"/reef/releases/{segment(release['id'])}/approve", {}, scope=self.scenario)
             self._story.say("the policy is to ask a person first: the person (scripted) approves")
         self._story.say(f"{release['state']}: {release['id']}")
-        return self._release(release["id"])
+        return self._release(str(release["id"]))
 
     def _release(self, name: str) -> Facts:
         found: Facts = self._client.get(f"/reef/releases/{segment(name)}", scenario=self.scenario)

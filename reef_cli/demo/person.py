@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
+from typing import Any
 
 from daemon.core.errors import ReefError
 from reef_cli.streaming import Answer, Speaker
@@ -23,8 +24,19 @@ AT_ONCE = 8
 
 def lines(name: str) -> list[str]:
     """The lines of one of the data files."""
-    text = files("reef_cli.demo").joinpath(name).read_text(encoding="utf-8")
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [line.strip() for line in _text(name).splitlines() if line.strip() and not line.startswith("#")]
+
+
+def tasks(name: str) -> list[dict[str, Any]]:
+    """The tasks in one of the data files."""
+    import yaml  # not at import, as everywhere
+
+    found: list[dict[str, Any]] = yaml.safe_load(_text(name))
+    return found
+
+
+def _text(name: str) -> str:
+    return files("reef_cli.demo").joinpath(name).read_text(encoding="utf-8")
 
 
 def ask(speaker: Speaker, questions: Sequence[str]) -> list[Answer]:

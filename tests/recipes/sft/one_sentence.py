@@ -11,7 +11,7 @@ from daemon.core.records import Message, Text
 from daemon.engines.base import ModelFile
 from tests.conftest import ROOT
 
-FOLDER = ROOT / "recipes" / "sft" / "examples" / "one_sentence"
+FOLDER = ROOT / "reef_cli" / "demo"
 NOTE = "Answer in one short sentence."
 CHECK = Check(form="one_sentence")
 TOKENS = 48
