@@ -135,7 +135,6 @@ def test_packing_moves_refs_and_breaks_nothing(releases: Releases, git: Git) -> 
     assert not (releases.path / "refs/reef/default").exists()
     assert releases.head("default") == first
     second = releases.publish(waits, first.id)
-    releases.tidy()
     assert (releases.head("default"), releases.files(first)["rules.md"]) == (second, "- rule of job_1\n")
 
 
