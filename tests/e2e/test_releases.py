@@ -141,6 +141,7 @@ def test_weights_that_must_not_serve_are_refused_and_the_head_stays(
     assert ask(daemon)[0] == before
 
 
+@pytest.mark.slow
 def test_damaged_weights_do_not_serve_after_a_restart(
     reef_home: Home, model_path: Path, adapters: list[LoraFile]
 ) -> None:
@@ -160,6 +161,7 @@ def test_damaged_weights_do_not_serve_after_a_restart(
         assert f"{second['id']} is not used" in daemon.get("/reef/status")["notes"][0]
 
 
+@pytest.mark.slow
 def test_weights_damaged_while_they_serve_cost_no_request(
     reef_home: Home, model_path: Path, adapters: list[LoraFile]
 ) -> None:
