@@ -17,7 +17,7 @@ from daemon.core.releases import LoraFile, Release
 from daemon.store.releases import Releases
 from tests.e2e.conftest import add_model
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.lora import Tensors, lora_file
+from tests.fakes.lora import lora_file
 from tests.fakes.releases import ACCEPTED, candidate
 
 pytestmark = pytest.mark.engine
@@ -37,9 +37,11 @@ def store(daemon: RunningDaemon) -> Releases:
 
 @pytest.fixture(scope="module")
 def adapters(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[LoraFile]:
-    """Two that change every answer, each otherwise."""
+    """Two that change every answer, each otherwise, and one that changes nothing."""
     folder = tmp_path_factory.mktemp("adapters")
-    return [lora_file(model_path, folder / str(seed), seed=seed, scale=0.3) for seed in (1, 2)]
+    return [
+        lora_file(model_path, folder / str(seed), seed=seed, scale=scale) for seed, scale in enumerate((0.3, 0.3, 0))
+    ]
 
 
 def kept(store: Releases, job: str, lora: LoraFile, *, base: str | None = None) -> Release:
@@ -73,7 +75,7 @@ def test_swaps_and_rollbacks_under_live_streams(
 ) -> None:
     """No request fails, and each record's weights are those of the release in its header."""
     over = threading.Event()
-    first, second = adapters
+    first, second, _ = adapters
     digests = {"base": first.base}
 
     def client(number: int) -> list[tuple[str, str]]:
@@ -115,15 +117,10 @@ def test_what_answers_changes_and_comes_back(daemon: RunningDaemon, store: Relea
     assert ask(daemon)[2] == before
 
 
-def nan(tensors: Tensors) -> None:
-    next(iter(tensors.values()))[0, 0] = np.nan
-
-
 @pytest.mark.parametrize(("spoilt", "because"), [("nan", "NaN"), ("base", "was trained on"), ("nothing", "")])
 def test_weights_that_must_not_serve_are_refused_and_the_head_stays(
-    daemon: RunningDaemon, store: Releases, adapters: list[LoraFile], tmp_path: Path, spoilt: str, because: str,
-    model_path: Path,
-) -> None:  # fmt: skip
+    daemon: RunningDaemon, store: Releases, adapters: list[LoraFile], tmp_path: Path, spoilt: str, because: str
+) -> None:
     before = store.standing("default").id
     good = adapters[0]
     if spoilt == "base":
@@ -136,7 +133,7 @@ def test_weights_that_must_not_serve_are_refused_and_the_head_stays(
         digest = hashlib.sha256(data).hexdigest()
         waits = kept(store, "job_bad_nan", LoraFile(tmp_path / "adapter.gguf", digest, good.base))
     else:
-        waits = kept(store, "job_bad_still", lora_file(model_path, tmp_path, seed=3, scale=0.0))
+        waits = kept(store, "job_bad_still", adapters[2])
     status, told = approve(daemon, waits)
     assert (status, told["error"]["kind"]) == (409, "bad_weights"), told
     assert because in told["error"]["message"]
@@ -144,6 +141,7 @@ def test_weights_that_must_not_serve_are_refused_and_the_head_stays(
     assert ask(daemon)[0] == before
 
 
+@pytest.mark.slow
 def test_damaged_weights_do_not_serve_after_a_restart(
     reef_home: Home, model_path: Path, adapters: list[LoraFile]
 ) -> None:
@@ -163,6 +161,7 @@ def test_damaged_weights_do_not_serve_after_a_restart(
         assert f"{second['id']} is not used" in daemon.get("/reef/status")["notes"][0]
 
 
+@pytest.mark.slow
 def test_weights_damaged_while_they_serve_cost_no_request(
     reef_home: Home, model_path: Path, adapters: list[LoraFile]
 ) -> None:

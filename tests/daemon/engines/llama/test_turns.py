@@ -190,6 +190,20 @@ def test_unused_weights_are_given_back_and_come_again(new_bench: Callable[..., B
     assert bench.text(number) == texts[0]
 
 
+def test_weights_unused_for_long_are_given_back_but_the_latest(
+    new_bench: Callable[..., Bench], loras: list[LoraFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daemon.engines.llama.turns._UNUSED_SECONDS", 0.0)
+    bench = new_bench()
+    for lora in loras[:3]:
+        bench.wait(bench.submit(PROMPT, 1, lora=lora))
+    assert bench.turns.loras == 1
+    bench.wait(bench.submit(PROMPT, 1, lora=loras[2]))
+    bench.wait(bench.submit(PROMPT, 1))
+    bench.wait(bench.submit(PROMPT, 1))
+    assert bench.turns.loras == 0
+
+
 def test_weights_with_work_are_never_given_back(new_bench: Callable[..., Bench], loras: list[LoraFile]) -> None:
     bench = new_bench()
     numbers = [bench.submit(PROMPT, 12, lora=lora) for lora in loras]
