@@ -16,6 +16,7 @@ from daemon.core.ids import new_id
 Dialect = Literal["chat", "messages"]
 
 RECEIPT = "x-reef-agent-record-id"
+RELEASE = "x-reef-release-id"
 _PATHS: dict[Dialect, str] = {"chat": "/v1/chat/completions", "messages": "/v1/messages"}
 #: A model may be loading, and a small machine reads slowly.
 _SILENCE_SECONDS = 600.0
@@ -25,6 +26,7 @@ _SILENCE_SECONDS = 600.0
 class Answer:
     receipt: str
     text: str
+    release: str
 
 
 def path_of(dialect: Dialect) -> str:
@@ -58,7 +60,7 @@ class Speaker:
             for piece in _texts(dialect, response):
                 pieces.append(piece)
                 on_text(piece)
-            return Answer(response.getheader(RECEIPT, ""), "".join(pieces))
+            return Answer(response.getheader(RECEIPT, ""), "".join(pieces), response.getheader(RELEASE, ""))
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"{self.url} broke off: {error!r}", hint="reef logs") from error
         finally:

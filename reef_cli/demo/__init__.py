@@ -1,0 +1,1 @@
+"""The demo: a scripted person, and the whole loop around a real model."""

@@ -1,0 +1,75 @@
+"""The demo's scripted person: asks ordinary questions through the agents' door, as any program would.
+
+Uses the agent token over TCP, never the control socket. What it asks stands in the data files beside this module.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+
+from daemon.core.errors import ReefError
+from reef_cli.streaming import Answer, Speaker
+
+#: What the person types, once.
+NOTE = "Answer in one short sentence."
+#: Tokens an answer may have, in training, in the gate and here.
+MAX_TOKENS = 48
+#: Asked at once, as several agents would.
+AT_ONCE = 8
+
+
+def lines(name: str) -> list[str]:
+    """The lines of one of the data files."""
+    text = files("reef_cli.demo").joinpath(name).read_text(encoding="utf-8")
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def ask(speaker: Speaker, questions: Sequence[str]) -> list[Answer]:
+    """Each question in a conversation of its own; answers in the order of the questions."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda question: _ask(speaker, question), questions))
+
+
+def _ask(speaker: Speaker, question: str) -> Answer:
+    return speaker.ask("chat", question, max_tokens=MAX_TOKENS, on_text=lambda _: None)
+
+
+class Traffic:
+    """A person who goes on asking while everything else happens: ``with Traffic(...) as traffic``."""
+
+    def __init__(self, speaker: Speaker, questions: Sequence[str]) -> None:
+        self.failed: list[str] = []
+        self.answered: Counter[str] = Counter()
+        self._speaker = speaker
+        self._questions = questions
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
+
+    def __enter__(self) -> "Traffic":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def wait_for(self, release_id: str, seconds: float) -> bool:
+        """Whether a release has answered within that time."""
+        deadline = time.monotonic() + seconds
+        while release_id not in self.answered and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return release_id in self.answered
+
+    def _run(self) -> None:
+        number = 0
+        while not self._done.is_set():
+            try:
+                answer = _ask(self._speaker, self._questions[number % len(self._questions)])
+                self.answered[answer.release] += 1
+            except ReefError as error:
+                self.failed.append(error.message)
+            number += 1
+            self._done.wait(0.5)
