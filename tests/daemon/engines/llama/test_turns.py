@@ -10,19 +10,15 @@ import pytest
 from daemon.core.errors import BadWeights, EngineError
 from daemon.core.records import Finished, TokenSpan
 from daemon.engines.base import LoraFile
-from daemon.engines.llama.context import Context, Outcome, Share
-from daemon.engines.llama.lora import Adapter
 from daemon.engines.llama.model import Model
-from daemon.engines.llama.sampling import log_probability
 from daemon.engines.llama.turns import KEPT
 from tests.daemon.engines.llama.bench import Bench
 from tests.fakes.lora import Tensors, lora_file
+from tests.fakes.reader import Reader
 
 pytestmark = pytest.mark.engine
 
 PROMPT = "The quick brown fox jumps over the"
-#: What batch sizes move (measured: up to 0.1), and how much less than adapters do.
-NOISE = 0.2
 
 
 @pytest.fixture(scope="module")
@@ -56,24 +52,6 @@ def new_bench(model: Model) -> Iterator[Callable[..., Bench]]:
         bench.close()
 
 
-def off_by(model: Model, span: TokenSpan, lora: LoraFile | None) -> float:
-    """Mean difference of a record's log-probabilities from those read anew under these weights, in a fresh context."""
-    with model.adapters:
-        adapter = Adapter(model, lora) if lora else None
-        context = Context(model, limit=256, parallel=1, threads=1, adapter=adapter)
-    slot = context.slots[0]
-    slot.tokens = [*span.prompt_ids, *span.completion_ids]
-    code, [last] = context.decode([Share(slot, len(slot.tokens))], every=True)
-    assert code == Outcome.DONE
-    first = last - len(span.completion_ids)
-    anew = [
-        log_probability(context.logits(first + index), token, 0)[0] for index, token in enumerate(span.completion_ids)
-    ]
-    with model.adapters:
-        context.close()
-    return float(np.abs(np.array(anew) - np.array(span.logprobs)).mean())
-
-
 def span(end: Finished) -> TokenSpan:
     assert end.span is not None
     return end.span
@@ -86,11 +64,10 @@ def test_each_record_holds_the_digest_that_made_it(
     weights = [None, *loras[:2]]
     numbers = [bench.submit(PROMPT, 12, lora=lora) for lora in weights]
     spans = [span(end) for end in bench.wait(*numbers)]
+    reader = Reader(model)
     for made, lora in zip(spans, weights, strict=True):
         assert made.weights == (lora.weights if lora else model.digest)
-        for other in weights:
-            off = off_by(model, made, other)
-            assert (off < NOISE) == (other is lora), (off, other, lora)
+        assert [reader.made_by(made, other) for other in weights] == [other is lora for other in weights]
 
 
 def test_weights_side_by_side_answer_as_they_do_alone(new_bench: Callable[..., Bench], loras: list[LoraFile]) -> None:
@@ -211,6 +188,20 @@ def test_unused_weights_are_given_back_and_come_again(new_bench: Callable[..., B
     bench.wait(number := bench.submit(PROMPT, 6, lora=loras[0]))
     assert bench.started(number).cached_tokens == 0
     assert bench.text(number) == texts[0]
+
+
+def test_weights_unused_for_long_are_given_back_but_the_latest(
+    new_bench: Callable[..., Bench], loras: list[LoraFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daemon.engines.llama.turns._UNUSED_SECONDS", 0.0)
+    bench = new_bench()
+    for lora in loras[:3]:
+        bench.wait(bench.submit(PROMPT, 1, lora=lora))
+    assert bench.turns.loras == 1
+    bench.wait(bench.submit(PROMPT, 1, lora=loras[2]))
+    bench.wait(bench.submit(PROMPT, 1))
+    bench.wait(bench.submit(PROMPT, 1))
+    assert bench.turns.loras == 0
 
 
 def test_weights_with_work_are_never_given_back(new_bench: Callable[..., Bench], loras: list[LoraFile]) -> None:
