@@ -85,7 +85,7 @@ def _ring(*_: object) -> None:
 
 
 def _become(command: list[str], seconds: float) -> None:
-    """In the child: never returns."""
+    """In the child: never returns, whatever happens, or there would be two of us."""
     try:
         os.setsid()
         _limit(seconds)
@@ -93,11 +93,11 @@ def _become(command: list[str], seconds: float) -> None:
             _drop()
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _landlock(Path.cwd())
-    except OSError:
+    except BaseException:
         os._exit(NOT_CONFINED)
     try:
         os.execvp(command[0], command)
-    except OSError:
+    except BaseException:
         os._exit(NOT_STARTED)
 
 
@@ -132,8 +132,8 @@ def _drop() -> None:
     """Be nobody. Where a user namespace has no nobody, root there is no root outside: it stays."""
     try:
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
     except OSError:
         if os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split()[:3] == ["0", "0", "4294967295"]:
             raise

@@ -16,17 +16,17 @@ from daemon.core.paths import Home
 from daemon.store.db import Store
 from daemon.store.releases import Releases
 from tests.fakes.daemon import RunningDaemon, running_daemon, start, until
-from tests.fakes.provider import Provider, running_provider
+from tests.fakes.provider import Provider, Turn, running_provider
 from tests.fakes.recipes import GOOD
 
 CHAT = "/v1/chat/completions"
 RULE = "Answer in one short sentence."
 
 
-def obeying(asked: dict[str, Any]) -> str:
+def obeying(asked: dict[str, Any]) -> Turn:
     """What a provider says that does as its system prompt tells it."""
     told = " ".join(str(said["content"]) for said in asked["messages"] if said["role"] == "system")
-    return "One sentence." if RULE in told else "One sentence. And another one. And a third."
+    return Turn("One sentence." if RULE in told else "One sentence. And another one. And a third.")
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A model that is a plain function, behind a job's `Context`: what a gate or a recipe sees of a job, without one."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from daemon.core.records import Message
 from daemon.core.releases import Release
 from recipes.base import Answer, Which
 from recipes.tasks import checks
+from tests.fakes.provider import Turn
 
 #: From the rules that are told (the system message, empty without one), the prompt and the weights to an answer.
 Model = Callable[[str, str, Which], str]
@@ -22,6 +24,13 @@ def obedient(rules: str, prompt: str, which: Which) -> str:
     if "one short sentence" in rules.lower() or which is Which.CANDIDATE:
         return f"It is about {prompt}."
     return f"Well. Let me tell you about {prompt}. There is much to say."
+
+
+def follows_rules(asked: Any) -> Turn:
+    """`Provider.reply` of a provider whose model obeys: a system message anywhere in the request counts."""
+    said = asked["messages"]
+    system = [asked.get("system") or "", *(message["content"] for message in said if message["role"] == "system")]
+    return Turn(obedient(json.dumps(system), str(said[-1]["content"]), Which.HEAD))
 
 
 @dataclass
@@ -82,4 +91,7 @@ class FakeJob:
 
 def task(number: int, set: TaskSet = TaskSet.GATE, *, form: str = "one_sentence", critical: bool = False) -> Task:
     """A task with an id and a prompt of its own."""
-    return Task(f"tsk_{set}_{number}", "default", set, f"thing {number}", Check(form=form), critical, max_tokens=64)
+    prefix = "" if set is TaskSet.GATE else f"{set} "
+    return Task(
+        f"tsk_{set}_{number}", "default", set, f"{prefix}thing {number}", Check(form=form), critical, max_tokens=64
+    )

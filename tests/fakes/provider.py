@@ -6,6 +6,7 @@
     provider.faults.append(Fault(status=429, headers={"retry-after": "1"}))   # for the next inference request
     provider.pace = 0.005                         # seconds between the events of a stream
     provider.gzip, provider.framing, provider.echo
+    provider.reply = lambda asked: Turn(…)        # instead of the script: an answer made from the request's JSON
 
 Which turn answers depends on the request alone: how many assistant messages follow the last message a person typed.
 So retries, side calls and several agents at once need no state here. A call for ``bash`` goes to the tool that the
@@ -109,8 +110,7 @@ class Provider:
         self.gzip = False
         self.framing: Framing = "plain"
         self.echo = False
-        #: Where it is set, the answer's text follows from the request.
-        self.reply: Callable[[dict[str, Any]], str] | None = None
+        self.reply: Callable[[Any], Turn] | None = None
         self.headers: dict[str, str] = {"x-request-id": "req_fake", "request-id": "req_fake"}
         self.connections = 0
         self.lost = 0
@@ -169,9 +169,8 @@ class Provider:
     ) -> tuple[str, list[tuple[str, str]], str]:
         if self.echo:
             return hashlib.sha256(received.body).hexdigest(), [], ""
-        if self.reply is not None:
-            return self.reply(received.json()), [], ""
-        turn = self.turns[min(dialect.answered(), len(self.turns) - 1)]
+        scripted = self.turns[min(dialect.answered(), len(self.turns) - 1)]
+        turn = scripted if self.reply is None else self.reply(received.json())
         calls = [
             (dialect.tool(call.name), call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments))
             for call in turn.calls

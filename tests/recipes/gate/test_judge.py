@@ -226,9 +226,19 @@ def test_a_gate_that_was_killed_goes_on_where_it_was_and_says_the_same(dies_afte
     assert (resumed.verdict, resumed.reason, resumed.pairs) == (whole.verdict, whole.reason, whole.pairs)
     assert resumed.guard == whole.guard
     run_again = {prompt for _, prompts, _ in again.asked for prompt in prompts}
-    gate = {pair.prompt for pair in known if "gate" in pair.task}
-    assert not gate & {prompt for prompt in run_again if prompt not in {each.prompt for each in REGRESSION}}
+    assert not {pair.prompt for pair in known} & run_again
     assert len({pair.task for pair in heard}) == len(heard)
+
+
+@pytest.mark.parametrize("known", [1, 5, 8, 13, 24, 26])
+def test_pairs_of_a_half_written_batch_are_not_run_again(known: int) -> None:
+    tasks = [task(number) for number in range(24)]
+    heard: list[Pair] = []
+    whole = judged(FakeJob(lambda rules, prompt, _: "Many. Words"), SENTENCE, tasks, REGRESSION, heard=heard)
+    job = FakeJob(lambda rules, prompt, _: "Many. Words")
+    assert judged(job, SENTENCE, tasks, REGRESSION, done=heard[:known]).pairs == whole.pairs
+    run_again = [prompt for which, prompts, _ in job.asked for prompt in prompts]
+    assert sorted(run_again) == sorted(2 * [pair.prompt for pair in heard[known:]])
 
 
 def test_a_finished_gate_asks_nothing_again() -> None:

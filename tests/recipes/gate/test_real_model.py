@@ -1,4 +1,4 @@
-"""The gate over the real model in the engine that serves, which does not follow rules told as a system message."""
+"""The gate over the real model in the engine that serves; it follows rules of a system message now and then only."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ PROMPTS = (
     "How do birds fly?", "What is gravity?", "What is a mountain?", "How does a bicycle stay upright?",
 )  # fmt: skip
 TASKS = [
-    Task(f"tsk_{number}", "default", TaskSet.GATE, prompt, Check(form="one_sentence"), max_tokens=48)
+    Task(f"tsk_{number}", "default", TaskSet.GATE, prompt, Check(form="one_sentence"), max_tokens=36)
     for number, prompt in enumerate(PROMPTS)
 ]
 
@@ -68,7 +68,7 @@ def job(model_path: Path, tmp_path: Path) -> Iterator[EngineJob]:
         runner.run(engine.close())
 
 
-def test_a_rule_that_the_model_ignores_is_not_accepted_and_the_reason_says_so(job: EngineJob) -> None:
+def test_a_rule_that_the_model_hardly_follows_is_not_accepted_and_the_reason_says_so(job: EngineJob) -> None:
     rules = playbook.added((), "Answer in one short sentence.")
     result = judge(
         job, tasks=TASKS, regression=[], incumbent=Variant(), candidate=Variant({playbook.PATH: playbook.dump(rules)}),

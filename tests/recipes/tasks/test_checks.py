@@ -156,6 +156,17 @@ def test_a_fork_bomb_is_bounded_and_gone() -> None:
     assert left_running("bomb-7313") == []
 
 
+def test_processes_are_counted() -> None:
+    code = """import os, sys, time
+try:
+    for _ in range(300):
+        if os.fork() == 0: time.sleep(7315)
+except OSError: sys.exit(0)
+sys.exit(3)"""
+    assert ran(f"python3 -c '{code}'") is None
+    assert left_running("7315") == []
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to another process than init")
 def test_what_detaches_itself_is_killed_too() -> None:
     assert ran("sh -c 'setsid sh -c \"sleep 7314\" >/dev/null 2>&1 & exit 0'") is None
