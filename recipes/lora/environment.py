@@ -43,6 +43,15 @@ def python(say: Callable[[str], None]) -> Path:
     return Environment(cache() / "environments", _lock()).python(say)
 
 
+def command(module: str, say: Callable[[str], None]) -> list[str]:
+    """What runs ``module`` of ours there. Our packages come last on its path: an installed Reef lies among packages of
+    its own environment, which must not stand in for the locked ones.
+    """
+    root = str(Path(__file__).parents[2])
+    start = f"import runpy, sys; sys.path.append({root!r}); runpy.run_module({module!r}, run_name='__main__')"
+    return [str(python(say)), "-P", "-c", start]
+
+
 def _lock() -> Path:
     """Beside this file in an installed package, in ``requirements`` in a clone."""
     installed = Path(__file__).with_name("train.txt")

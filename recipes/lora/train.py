@@ -7,6 +7,7 @@ end ``peft/`` in PEFT's own format, in place by one rename. It never writes a lo
 """
 
 import dataclasses
+import fcntl
 import hashlib
 import json
 import math
@@ -64,6 +65,13 @@ def train(spec: Spec) -> dict[str, Any]:
     """The result: where the adapter is, and how it went. Raises RecipeError when nothing good can come of it."""
     directory = Path(spec.directory)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A job that was killed can leave its training running: the next one waits, and finds it done.
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _trained(spec, directory)
+
+
+def _trained(spec: Spec, directory: Path) -> dict[str, Any]:
     finished = directory / "result.json"
     if finished.exists():
         told: dict[str, Any] = json.loads(finished.read_text("utf-8"))
@@ -166,7 +174,7 @@ class _Run:
         loss = self._loss(batch)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
-        value = loss.item()
+        value: float = loss.item()
         if not (math.isfinite(value) and math.isfinite(norm.item())):
             raise RecipeError(
                 f"the loss is {value} at step {step + 1} of {self._spec.steps}",

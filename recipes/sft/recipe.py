@@ -7,7 +7,6 @@ measured first, and said. Nothing here judges the outcome: the gate does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -15,8 +14,9 @@ from daemon.core.learning import Batch, Experience, Feedback, Instruction
 from daemon.core.records import Message, Text
 from recipes.base import Context, Proposal, Recipe, Signal, Stream, Target
 from recipes.lora.convert import convert
+from recipes.sft.config import SFTConfig
 from recipes.sft.conversations import example, plain
-from recipes.sft.teacher import Teacher, Teaching
+from recipes.sft.teacher import Teacher
 
 #: General questions whose own answers are learned beside edits, against forgetting (METHODS C6).
 _REPLAY: Final = (
@@ -32,35 +32,7 @@ _REPLAY: Final = (
     "What can I do on a rainy day?",
 )
 _GOOD: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class SFTConfig:
-    """Measured with a model of 135 million weights on two cores; the learning rates want no more than these steps."""
-
-    #: Edited and accepted answers that start a job; a note starts one by itself.
-    batch_size: int = 8
-    #: Releases since the one that answered.
-    max_staleness: int = 18
-    #: Old questions that a note is taught on: so many at most, and it waits for so many.
-    most_questions: int = 36
-    least_questions: int = 12
-    #: Answers to each question under the note, and how long they may be.
-    samples: int = 2
-    temperature: float = 0.3  # at 0.7 as many obey, but what they say is worse
-    answer_tokens: int = 96
-    #: Share of those answers that must pass the tasks' check for a note to be enough.
-    obedience: float = 0.5
-    #: Teach a note when no tasks say what an answer that obeys it is.
-    unchecked: bool = False
-    steps: int = 14
-    edit_learning_rate: float = 4e-4
-    note_learning_rate: float = 3e-4
-    #: Replayed general answers for each edit; none beside a note, which is meant for all answers.
-    replay: float = 0.33
-    rank: int = 16
-    longest: int = 2048
-    seed: int = 0
+_CHARACTERS: Final = 4
 
 
 class SFTRecipe(Recipe):
@@ -73,23 +45,29 @@ class SFTRecipe(Recipe):
 
     def select(self, stream: Stream) -> Batch | None:
         """One note at a time, the oldest, with questions to teach it on; or enough answers to learn as they are."""
-        fresh = [one for one in stream.experience() if one.staleness <= self.config.max_staleness and plain(one)]
-        answers = [one for one in fresh if wanted(one) is not None]
+        fresh = [one for one in stream.experience() if self._usable(one)]
         notes, instructions = _one_wish(stream)
-        if not notes and not instructions:
-            return Batch(tuple(answers)) if len(answers) >= self.config.batch_size else None
-        others = [one for one in fresh if wanted(one) is None][-self.config.most_questions :]
-        if len(others) + len(answers) < self.config.least_questions:
-            return None
-        return Batch((*answers, *others), notes, instructions)
+        questions = [one for one in fresh if not one.edit][-self.config.most_questions :]
+        if (notes or instructions) and len(questions) >= self.config.least_questions:
+            return Batch((*(one for one in fresh if one.edit), *questions), notes, instructions)
+        answers = tuple(one for one in fresh if wanted(one) is not None)
+        return Batch(answers) if len(answers) >= self.config.least_answers else None
+
+    def _usable(self, one: Experience) -> bool:
+        """Fresh enough, text alone, and most likely short enough to train on."""
+        characters = sum(len(message.text) for message in one.prompt) + len(wanted(one) or "")
+        short = characters <= _CHARACTERS * self.config.longest
+        return short and one.staleness <= self.config.max_staleness and plain(one)
 
     def grow(self, batch: Batch, context: Context) -> Proposal | None:
-        answers = [one for one in batch.experience if wanted(one) is not None]
+        model = context.base_model()  # first: without one to train, nothing need be asked
+        note, teacher = _wish(batch), Teacher(context, self.config)
+        # What was accepted before the note was answered without it: only edits are a person's own words.
+        answers = [one for one in batch.experience if (one.edit if note else wanted(one))]
         examples = [example(one.prompt, wanted(one) or "") for one in answers]
-        rate, reason = self.config.edit_learning_rate, f"Learned from {len(answers)} of your answers."
-        teacher = Teacher(context, self.config.seed)
-        if note := _wish(batch):
-            taught = teacher.teach(note, batch.experience, self._teaching())
+        rate, reason = self.config.edit_learning_rate, f"Learned from {len(answers)} answers as you would have them."
+        if note:
+            taught = teacher.teach(note, batch.experience)
             if taught is None:
                 return None
             examples += taught
@@ -97,20 +75,14 @@ class SFTRecipe(Recipe):
         else:
             count = min(len(_REPLAY), int(len(answers) * self.config.replay))
             examples += teacher.replay([(Message("user", (Text(text),)),) for text in _REPLAY[:count]])
-        return self._trained(context, examples, rate, reason)
+        lora, peft = self._trained(context, model, examples, rate)
+        return Proposal(reason, lora=lora, peft=peft)
 
-    def _teaching(self) -> Teaching:
-        config = self.config
-        return Teaching(
-            samples=config.samples,
-            temperature=config.temperature,
-            tokens=config.answer_tokens,
-            obedience=config.obedience,
-            unchecked=config.unchecked,
-        )
-
-    def _trained(self, context: Context, examples: Sequence[dict[str, Any]], rate: float, reason: str) -> Proposal:
-        gguf, sha256 = context.base_model()
+    def _trained(
+        self, context: Context, model: tuple[Path, str], examples: Sequence[dict[str, Any]], rate: float
+    ) -> tuple[Path, Path]:
+        """The adapter in GGUF and in PEFT's format."""
+        gguf, sha256 = model
         spec = {
             "gguf": str(gguf),
             "sha256": sha256,
@@ -130,7 +102,7 @@ class SFTRecipe(Recipe):
             f"trained on {result['examples']} answers in {result['seconds']} s: "
             f"loss {result['loss_first']} to {result['loss_last']}"
         )
-        return Proposal(reason, lora=lora, peft=peft)
+        return lora, peft
 
 
 def wanted(experience: Experience) -> str | None:

@@ -25,7 +25,6 @@ from recipes.base import Answer, Signal, Which
 from recipes.lora import environment
 from recipes.tasks import forms
 
-ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 
 
@@ -37,7 +36,7 @@ class EngineThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._engine = LlamaCpp(model=lambda: model, config=EmbeddedConfig(context=2048), log=log)
+        self._engine = LlamaCpp(model=lambda: model, config=EmbeddedConfig(context=2048, threads=1), log=log)
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +67,7 @@ class EngineThread:
             request = ChatRequest(self.model.name, tuple(messages), sampling=sampling)
             text = []
             async with at_once:
-                async for event in self._engine.generate(request):
+                async for event in self._engine.generate(request, lora=lora, background=True):
                     if isinstance(event, TextDelta):
                         text.append(event.text)
                     elif isinstance(event, Finished):
@@ -133,7 +132,7 @@ class FakeContext:
 
     def train(self, module: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         lines = []
-        with training(module, spec, environment.python(self.say)) as process:
+        with training(module, spec) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 lines.append(json.loads(line))
@@ -145,12 +144,14 @@ class FakeContext:
         return last
 
 
-def training(module: str, spec: Mapping[str, Any], python: Path) -> "subprocess.Popen[str]":
-    """``python -m module`` at nice 19, told ``spec``; its lines come on stdout."""
+def training(module: str, spec: Mapping[str, Any]) -> "subprocess.Popen[str]":
+    """``module`` in the training environment, told ``spec``; its lines come on stdout. A job would run it at nice 19: a
+    test that has nothing to serve beside it would only wait longer.
+    """
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     process = subprocess.Popen(
-        ["nice", "-n", "19", str(python), "-m", module],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        environment.command(module, print),
+        env=environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

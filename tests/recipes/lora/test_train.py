@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from recipes.lora import environment
 from recipes.lora.train import Spec, _batches
 from tests.fakes.context import training
 
@@ -20,7 +19,7 @@ SPEC = Spec(gguf="model.gguf", sha256="0", directory="", examples=[{"n": n} for 
 
 def test_every_example_is_seen_once_before_any_comes_again() -> None:
     batches = _batches(12, SPEC)
-    assert sorted(sum(batches[:3], [])) == list(range(12))
+    assert sorted(index for batch in batches[:3] for index in batch) == list(range(12))
     assert [len(batch) for batch in batches] == [4] * 7
     assert batches == _batches(12, SPEC) != _batches(12, dataclasses.replace(SPEC, seed=1))
 
@@ -47,7 +46,7 @@ def spec(model: Path, directory: Path, **more: Any) -> dict[str, Any]:
 
 def run(given: dict[str, Any], kill_after: int | None = None) -> list[dict[str, Any]]:
     events = []
-    with training(MODULE, given, environment.python(print)) as process:
+    with training(MODULE, given) as process:
         assert process.stdout is not None
         for line in process.stdout:
             events.append(json.loads(line))

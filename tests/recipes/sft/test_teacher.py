@@ -7,14 +7,15 @@ import pytest
 
 from daemon.core.learning import Check, Experience, Feedback
 from recipes.base import Which
-from recipes.sft.teacher import Teacher, Teaching
+from recipes.sft.config import SFTConfig
+from recipes.sft.teacher import Teacher
 from tests.fakes.context import EngineThread, FakeContext
 from tests.recipes.sft.one_sentence import CHECK, NOTE, experience, gate, lines, model_file, question
 
 pytestmark = pytest.mark.engine
 
-TEACHING = Teaching(samples=2, temperature=0.3, tokens=64, obedience=0.5, unchecked=False)
-QUESTIONS = [experience(number, text) for number, text in enumerate(lines("questions.txt")[:6])]
+CONFIG = SFTConfig(answer_tokens=48)
+QUESTIONS = [experience(number, text) for number, text in enumerate(lines("questions.txt")[:4])]
 #: No model says this.
 NEVER = Check(expression="xyzzy-7f3a")
 
@@ -35,39 +36,39 @@ def edited(number: int) -> Experience:
 
 def test_a_note_that_the_model_obeys_gives_examples_without_it(engine: EngineThread, tmp_path: Path) -> None:
     given = context(engine, tmp_path)
-    examples = Teacher(given, 0).teach(NOTE, QUESTIONS, TEACHING)
+    examples = Teacher(given, CONFIG).teach(NOTE, QUESTIONS)
     assert examples is not None
-    assert len(examples) >= 8
+    assert len(examples) >= 6
     assert all(NOTE not in str(one["messages"]) for one in examples)
     assert given.said == [f"this note is enough: told it, the model obeys in {given.said[0].split(' in ')[1]}"]
-    assert given.asked == [(Which.BASE, 6), (Which.BASE, 6)]
+    assert given.asked == [(Which.BASE, 4), (Which.BASE, 4)]
 
 
 def test_a_job_that_was_killed_does_not_ask_again(engine: EngineThread, tmp_path: Path) -> None:
     first, again = context(engine, tmp_path), context(engine, tmp_path)
-    examples = Teacher(first, 0).teach(NOTE, QUESTIONS[:2], TEACHING)
-    assert Teacher(again, 0).teach(NOTE, QUESTIONS[:2], TEACHING) == examples
+    examples = Teacher(first, CONFIG).teach(NOTE, QUESTIONS[:2])
+    assert Teacher(again, CONFIG).teach(NOTE, QUESTIONS[:2]) == examples
     assert (len(first.asked), again.asked) == (2, [])
 
 
 def test_a_note_that_is_not_obeyed_asks_for_an_edit(engine: EngineThread, tmp_path: Path) -> None:
     given = context(engine, tmp_path, NEVER)
-    assert Teacher(given, 0).teach(NOTE, QUESTIONS, TEACHING) is None
-    assert given.said[0].startswith("edit one or two answers: told the note alone, the model obeys in 0 of 6 answers")
+    assert Teacher(given, CONFIG).teach(NOTE, QUESTIONS) is None
+    assert given.said[0].startswith("edit one or two answers: told the note alone, the model obeys in 0 of 4 answers")
     assert len(given.asked) == 1
 
 
 def test_a_note_that_is_not_obeyed_with_edits_either_is_beyond_the_model(engine: EngineThread, tmp_path: Path) -> None:
     given = context(engine, tmp_path, NEVER)
-    assert Teacher(given, 0).teach(NOTE, [*QUESTIONS, edited(9)], TEACHING) is None
-    assert given.said[0].startswith("this model can't: told the note it obeys in 0 of 6 answers")
-    assert given.asked == [(Which.BASE, 6), (Which.BASE, 6)]
+    assert Teacher(given, CONFIG).teach(NOTE, [*QUESTIONS, edited(9)]) is None
+    assert given.said[0].startswith("this model can't: told the note it obeys in 0 of 4 answers")
+    assert given.asked == [(Which.BASE, 4), (Which.BASE, 4)]
 
 
 def test_edits_are_shown_where_the_note_alone_does_too_little(engine: EngineThread, tmp_path: Path) -> None:
     # "Say it about rope" names what only the shown answer tells.
     given = context(engine, tmp_path, Check(expression="(?i)twisted"))
-    examples = Teacher(given, 0).teach("Repeat the last answer word for word.", [*QUESTIONS, edited(9)], TEACHING)
+    examples = Teacher(given, CONFIG).teach("Repeat the last answer word for word.", [*QUESTIONS, edited(9)])
     if examples is None:
         assert given.said[0].startswith("this model can't")
     else:
@@ -76,15 +77,15 @@ def test_edits_are_shown_where_the_note_alone_does_too_little(engine: EngineThre
 
 def test_without_tasks_a_note_is_taught_only_where_that_is_allowed(engine: EngineThread, tmp_path: Path) -> None:
     given = context(engine, tmp_path, check=None)
-    assert Teacher(given, 0).teach(NOTE, QUESTIONS[:2], TEACHING) is None
+    assert Teacher(given, CONFIG).teach(NOTE, QUESTIONS[:2]) is None
     assert "unchecked: true" in given.said[0]
     assert given.asked == []
-    allowed = Teaching(samples=1, temperature=0.3, tokens=64, obedience=0.5, unchecked=True)
-    assert Teacher(given, 0).teach(NOTE, QUESTIONS[:2], allowed)
+    allowed = SFTConfig(samples=1, answer_tokens=48, unchecked=True)
+    assert Teacher(given, allowed).teach(NOTE, QUESTIONS[:2])
 
 
 def test_replay_is_the_models_own_answers_that_ended(engine: EngineThread, tmp_path: Path) -> None:
     given = context(engine, tmp_path)
-    examples = Teacher(given, 0).replay([question("Who are you?"), question("Tell me everything about the sea.")])
+    examples = Teacher(given, CONFIG).replay([question("Who are you?"), question("Tell me everything about the sea.")])
     assert all(one["answer"] for one in examples)
     assert len(examples) < 2

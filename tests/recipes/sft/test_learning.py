@@ -1,0 +1,149 @@
+"""The whole recipe on the real model: a typed note becomes a habit that llama.cpp serves; a shuffled signal does not.
+
+Minutes, most of them training.
+"""
+
+import hashlib
+import json
+import random
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from daemon.core.learning import Experience, Feedback, Task
+from daemon.engines.base import LoraFile
+from daemon.engines.llama.context import Context, Share
+from daemon.engines.llama.frames import WorkerSpec
+from daemon.engines.llama.lora import Adapter
+from daemon.engines.llama.model import Model, NativeLog
+from recipes.base import Proposal, Which
+from recipes.lora import environment
+from recipes.sft.config import SFTConfig
+from recipes.sft.recipe import SFTRecipe
+from tests.conftest import ROOT
+from tests.fakes.context import EngineThread, FakeContext, FakeStream
+from tests.recipes.sft.one_sentence import TOKENS, experience, gate, lines, model_file, note, question, regression
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
+
+HELD_OUT, FACTS = gate(), regression()
+Array = npt.NDArray[np.float32]
+
+
+@pytest.fixture(scope="module")
+def engine(model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineThread]:
+    with EngineThread(model_file(model_path), tmp_path_factory.mktemp("engine") / "log") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def learned(engine: EngineThread, tmp_path_factory: pytest.TempPathFactory) -> FakeContext:
+    """The context of a job that learned the note; its candidate is loaded."""
+    context = FakeContext(tmp_path_factory.mktemp("learned"), engine, HELD_OUT, FACTS)
+    asked = [experience(number, text) for number, text in enumerate(lines("questions.txt"))]
+    grow(context, FakeStream(asked, [note()]))
+    return context
+
+
+def grow(context: FakeContext, stream: FakeStream, **config: Any) -> Proposal:
+    recipe = SFTRecipe(SFTConfig(**config))
+    batch = recipe.select(stream)
+    assert batch is not None
+    proposal = recipe.grow(batch, context)
+    assert proposal is not None, context.said
+    assert proposal.lora is not None
+    digest = hashlib.sha256(proposal.lora.read_bytes()).hexdigest()
+    context.candidate = LoraFile(proposal.lora, digest, context.engine.model.sha256)
+    context.engine.load(context.candidate)
+    return proposal
+
+
+def passed(context: FakeContext, tasks: Sequence[Task], which: Which) -> list[bool]:
+    answers = context.answer([question(task.prompt) for task in tasks], which=which, max_tokens=TOKENS)
+    return [context.passes(task.check, answer, task.prompt) for task, answer in zip(tasks, answers, strict=True)]
+
+
+def test_a_typed_note_becomes_a_habit(learned: FakeContext) -> None:
+    assert learned.said[0].startswith("this note is enough")
+    assert sum(passed(learned, HELD_OUT[::2], Which.BASE)) <= 2
+    assert sum(passed(learned, HELD_OUT, Which.CANDIDATE)) >= 36
+    before, after = passed(learned, FACTS, Which.BASE), passed(learned, FACTS, Which.CANDIDATE)
+    assert sum(before) >= 12
+    assert sum(old and not new for old, new in zip(before, after, strict=True)) <= 1
+
+
+def test_a_shuffled_signal_teaches_no_habit(engine: EngineThread, learned: FakeContext, tmp_path: Path) -> None:
+    """Edits, half of them swapped with the model's own answers: as many, to the same questions, from the same hand."""
+    context = FakeContext(tmp_path, engine, HELD_OUT, FACTS)
+    stream = FakeStream(shuffled(context, short_answers(learned)))
+    grow(context, stream, steps=8)
+    assert sum(passed(context, HELD_OUT[::2], Which.CANDIDATE)) <= 5
+
+
+def short_answers(learned: FakeContext) -> dict[str, str]:
+    """What the note's job was trained on."""
+    first = min(learned.directory.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    answers = json.loads(first.read_text("utf-8"))
+    return {text: answer["text"].strip() for text, answer in zip(lines("questions.txt"), answers, strict=True)}
+
+
+def shuffled(context: FakeContext, short: dict[str, str]) -> list[Experience]:
+    own = context.answer([question(text) for text in short], max_tokens=2 * TOKENS)
+    coin = random.Random(0)
+    edits = [answer.text if coin.random() < 0.5 else short[text] for text, answer in zip(short, own, strict=True)]
+    return [
+        experience(number, text, answer=answer.text, feedback=(Feedback(f"edit-{number}", None, None, edit),))
+        for number, (text, answer, edit) in enumerate(zip(short, own, edits, strict=True))
+    ]
+
+
+def test_llama_cpp_computes_what_was_trained(learned: FakeContext, model_path: Path, tmp_path: Path) -> None:
+    """Logits of PyTorch with the PEFT adapter and of llama.cpp with the GGUF one, over a whole conversation."""
+    assert learned.candidate is not None
+    spec = WorkerSpec(str(model_path), "test", learned.candidate.base, 64, 1, 1, plain=True)
+    model = Model(spec, NativeLog(), lambda _: None)
+    ids = model.vocab.tokenize(b"<|im_start|>user\nWhat is a volcano?<|im_end|>\n<|im_start|>assistant\nA volcano is a")
+    with_adapter = logits(model, ids, Adapter(model, learned.candidate))
+    alone = logits(model, ids, None)
+    model.close()
+    trained = torch_logits(learned, ids, tmp_path / "logits.npy")
+    assert cosine(with_adapter, trained).mean() > 0.98
+    assert cosine(alone, trained).mean() < cosine(with_adapter, trained).mean() - 0.05
+
+
+def logits(model: Model, ids: list[int], adapter: Adapter | None) -> Array:
+    context = Context(model, limit=64, parallel=1, threads=1, adapter=adapter)
+    slot = context.slots[0]
+    slot.tokens = list(ids)
+    code, _ = context.decode([Share(slot, len(ids))], every=True)
+    assert code == 0
+    found = np.array([context.logits(row) for row in range(len(ids))])
+    context.close()
+    if adapter is not None:
+        adapter.close()
+    return found
+
+
+def torch_logits(learned: FakeContext, ids: list[int], out: Path) -> Array:
+    code = (
+        "import json, sys; from pathlib import Path; import numpy, torch; from peft import PeftModel\n"
+        "from transformers import AutoModelForCausalLM; from recipes.lora.base_model import prepared\n"
+        "gguf, sha256, peft, ids, out = json.load(sys.stdin)\n"
+        "base = AutoModelForCausalLM.from_pretrained(prepared(Path(gguf), sha256, print), dtype=torch.float32)\n"
+        "with torch.no_grad(): found = PeftModel.from_pretrained(base, peft).eval()(torch.tensor([ids])).logits[0]\n"
+        "numpy.save(out, found.numpy())"
+    )
+    gguf, sha256 = learned.base_model()
+    given = json.dumps([str(gguf), sha256, str(learned.directory / "training" / "peft"), ids, str(out)])
+    subprocess.run([environment.python(print), "-c", code], cwd=ROOT, input=given, text=True, check=True)
+    return np.asarray(np.load(out))
+
+
+def cosine(left: Array, right: Array) -> Array:
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.asarray((left * right).sum(axis=1) / lengths)
