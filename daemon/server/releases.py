@@ -4,7 +4,6 @@
 `daemon.learning.publish`; store and engine are waited for off the loop.
 """
 
-import importlib
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -12,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.releases import BASE_RELEASE, Release, ReleaseState
+from daemon.core.releases import BASE_RELEASE, ReleaseState
 from daemon.learning import publish
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.heads import row
 from daemon.server.identity import scenario_name
+from recipes.gate import card
 
 _STATES: Final = {
     "released": frozenset({ReleaseState.RELEASED}),
@@ -58,16 +58,7 @@ async def release(request: Request) -> Response:
     found = await read(store.get, scenario, request.path_params["id"])
     texts = await read(store.files, found)
     clone = [" ".join(words) for words in store.clone_commands(scenario, "FOLDER")]
-    return answer(asdict(found) | {"card": await read(_card, found), "files_text": texts, "clone": clone})
-
-
-def _card(release: Release) -> str:
-    """The release card, where this version has one."""
-    try:
-        text: str = importlib.import_module("recipes.gate.card").text(release)
-    except ModuleNotFoundError:
-        return ""
-    return text
+    return answer(asdict(found) | {"card": card.text(found), "files_text": texts, "clone": clone})
 
 
 async def diff(request: Request) -> Response:

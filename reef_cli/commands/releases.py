@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from daemon.core.errors import ExitCode, NotFound
 from daemon.core.paths import home
-from daemon.core.releases import BASE_RELEASE
 from reef_cli import diagnostics, output
 from reef_cli.client import Client, segment
 from reef_cli.lifecycle import ensure_daemon
@@ -56,12 +55,10 @@ def show(
     if as_json:
         output.json(told)
         return
-    output.line(output.bold(output.visible(told["id"])) + f"  {_standing(told)}")
-    for name, value in _facts(told):
-        output.line(f"  {name:<9}{output.visible(value, keep='')}")
-    if told["card"]:
-        output.line()
-        output.line(output.visible(told["card"].rstrip()))
+    output.line(output.visible(told["card"]))
+    for name in ("note", "commit"):
+        if told[name]:
+            output.line(f"{name:<10}{output.visible(told[name], keep='')}")
     for path, text in told["files_text"].items():
         output.line()
         output.line(output.bold(output.visible(path)))
@@ -178,27 +175,3 @@ def _gate(release: dict[str, Any]) -> str:
 def _holds(release: dict[str, Any]) -> list[str]:
     harness = any(path.startswith("harness/") for path in release["files"])
     return [*(["harness"] if harness else []), *(["weights"] if release["weights"] else [])]
-
-
-def _standing(release: dict[str, Any]) -> str:
-    return "serves" if release["head"] else release["state"]
-
-
-def _facts(release: dict[str, Any]) -> list[tuple[str, str]]:
-    gate, weights = release["gate"], release["weights"]
-    learned = [
-        output.count(len(release[name]), name[:-1]) for name in ("records", "reports", "instructions") if release[name]
-    ]
-    facts = [
-        ("reason", release["reason"]),
-        ("note", release["note"]),
-        ("created", output.clock(release["created_ns"])),
-        ("follows", release["parent"] if release["parent"] != BASE_RELEASE else f"{BASE_RELEASE}: nothing evolved"),
-        ("restores", release["restores"] or ""),
-        ("recipe", f"{release['recipe']}, job {release['job']}" if release["recipe"] else ""),
-        ("from", ", ".join(learned)),
-        ("gate", f"{gate['verdict']}: {gate['reason']}" if gate else ""),
-        ("weights", f"{weights['sha256'][:12]}, {output.size(weights['bytes'])}" if weights else ""),
-        ("commit", release["commit"] or ""),
-    ]
-    return [(name, value) for name, value in facts if value]

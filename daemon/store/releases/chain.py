@@ -300,9 +300,10 @@ class Chain:
         """Scenario → number and commit of the newest release there was. Advisory: a lost file loses only a warning."""
         try:
             told = json.loads(self._home.releases_seen.read_bytes())
-            return {str(name): (int(number), str(commit)) for name, (number, commit) in told.items()}
+            seen = {str(name): (int(number), str(commit)) for name, (number, commit) in told.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
+        return {name: row for name, row in seen.items() if _COMMIT.fullmatch(row[1])}
 
     def _saw(self, release: Release) -> None:
         """Under the lock."""
@@ -312,6 +313,7 @@ class Chain:
             write_private(self._home.releases_seen, json.dumps(seen).encode())
 
 
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 
 

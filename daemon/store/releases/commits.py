@@ -38,7 +38,7 @@ class Snapshot:
 # -- making -----------------------------------------------------------------------------------------
 
 
-def make(writer: Writer, signer: Signer, release: Release, blobs: Mapping[str, str], parent: str | None) -> Snapshot:
+def make(writer: Writer, signer: Signer, release: Release, blobs: Mapping[str, str], *, parent: str | None) -> Snapshot:
     """Write the commit of a release whose files are blobs already. Nothing names it yet."""
     raw = manifest.dump(release)
     signature = signer.sign(raw, MANIFEST_NAMESPACE)
@@ -127,6 +127,8 @@ def _linked(reader: Reader, name: str, public: bytes) -> tuple[Snapshot, dict[st
     release = manifest.load(content)
     told = dict(_TRAILER.findall(signed.partition(b"\n\n")[2].decode("utf-8", "replace")))
     state = told.get("State", ReleaseState.RELEASED.value)
+    if state not in list(ReleaseState):
+        raise Untrusted(f"{release.id} has the state {state!r}", hint="update Reef")
     release = replace(release, state=ReleaseState(state), note=told.get("Note", ""), commit=name)
     parent = headers.get("parent", [None])
     if len(parent) > 1:

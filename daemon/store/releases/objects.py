@@ -19,6 +19,7 @@ from daemon.store.releases.git import INSTALL, Repository, environment, store_er
 
 _FILE_MODE: Final = "100644"
 _TREE_MODE: Final = "40000"
+_DEEPEST: Final = 8  # a release has three levels
 
 
 class Writer:
@@ -156,18 +157,20 @@ class Reader:
             f"the release store lacks the {kind} {name[:12]}, or it is damaged", hint=f"git --git-dir {self._path} fsck"
         )
 
-    def tree(self, name: str) -> dict[str, str]:
+    def tree(self, name: str, depth: int = _DEEPEST) -> dict[str, str]:
         """Path → blob of a tree and those below it. Raises Untrusted for anything but plain files and folders."""
         found: dict[str, str] = {}
         raw = self.get(name, "tree")
         at = 0
         while at < len(raw):
-            end = raw.index(b"\0", at)
+            end = raw.find(b"\0", at)
             mode, _, path = raw[at:end].decode("utf-8", "surrogateescape").partition(" ")
             sha = raw[end + 1 : end + 21].hex()
             at = end + 21
-            if mode == _TREE_MODE:
-                found.update((f"{path}/{inner}", blob) for inner, blob in self.tree(sha).items())
+            if end < 0 or len(sha) != 40:
+                raise Untrusted(f"the tree {name[:12]} is damaged")
+            if mode == _TREE_MODE and depth:
+                found.update((f"{path}/{inner}", blob) for inner, blob in self.tree(sha, depth - 1).items())
             elif mode == _FILE_MODE:
                 found[path] = sha
             else:

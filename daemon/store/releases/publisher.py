@@ -72,7 +72,7 @@ class Releases(Chain):
         release = _described(candidate, gate, state, note)
         mark = hashlib.sha256(f"{candidate.job} {release.created_ns} {sorted(files.items())}".encode()).hexdigest()[:8]
         release = replace(release, id=f"r0-{mark}", files=files, weights=weights)
-        made = commits.make(writer, self._signer, release, blobs, parent.commit if parent else None)
+        made = commits.make(writer, self._signer, release, blobs, parent=parent.commit if parent else None)
         writer.settle()
         with self._repository.locked() as lock, Reader(self._repository) as reader:
             if known := self._known(reader, candidate):
@@ -151,7 +151,7 @@ class Releases(Chain):
             return self._extend(tip, release, target.blobs if target else {}, lock).release
 
     def tidy(self) -> None:
-        """Housekeeping, now and then: pack objects, drop what killed writers left."""
+        """Housekeeping, once a start: pack objects when there are many, drop what killed writers left."""
         self._repository.tidy()
         self._lfs.sweep()
 
@@ -170,7 +170,7 @@ class Releases(Chain):
             head=True,
         )
         writer = Writer(self._repository)
-        made = commits.make(writer, self._signer, linked, blobs, tip.head.commit if tip.head else None)
+        made = commits.make(writer, self._signer, linked, blobs, parent=tip.head.commit if tip.head else None)
         writer.settle()
         ref = ref_of(release.scenario)
         moves = [Move(ref, made.commit, tip.at or NONE)]
