@@ -179,6 +179,15 @@ def test_news_counts_what_came_since_the_last_job(store: Store) -> None:
     assert store.learning.news(told, everything) == 1
 
 
+def test_a_note_that_a_job_took_right_after_it_began_is_no_news(store: Store) -> None:
+    receipt = say(store, "a")
+    store.learning.create(NewJob("job_a", "default", "sft")).result(20)
+    note = report(store, receipt, feedback="just in time")
+    assert store.learning.news(replace(WANTED, signals=("note",), limit=10), everything) == 1
+    store.learning.claim("job_a", Claim(reports=(note,))).result(20)
+    assert store.learning.news(replace(WANTED, signals=("note",), limit=10), everything) == 0
+
+
 def test_news_without_signals_counts_records(store: Store) -> None:
     say(store, "a"), say(store, "b")
     assert store.learning.news(replace(WANTED, limit=10), everything) == 2
