@@ -63,11 +63,12 @@ class Writer:
         folder = self._objects / name[:2]
         path = folder / name[2:]
         self._folders.add(folder)
-        if path.exists():
+        with suppress(FileNotFoundError):
+            os.utime(path)  # there already; young again, so that no `gc` thinks it is forgotten
             return name
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
-            write_new(path, zlib.compress(whole, 1), folder / f"tmp_obj_{os.getpid()}_{name[2:10]}")
+            write_new(path, zlib.compress(whole, 1), folder / f"tmp_obj_{os.urandom(8).hex()}")
         except OSError as error:
             raise store_error(error, path) from error
         return name

@@ -183,7 +183,7 @@ class Releases(Chain):
                 moves.append(Move(cut, tip.at, NONE))
         self._repository.move(moves, lock)
         self._repository.show_as_branch(ref)
-        self._saw(made.release)
+        self._seen.note(made.release)
         return made
 
     def _forget_candidate(self, job: str, lock: int) -> None:

@@ -1,6 +1,8 @@
 """Objects that git makes of what we write, and what we make of what git has."""
 
 import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -34,6 +36,19 @@ def test_git_reads_what_is_written(repository: Repository, git: Git) -> None:
     with Reader(repository) as reader:
         assert reader.get(blob, "blob") == content
         assert reader.tree(tree) == dict.fromkeys(["a-b", "a.txt", "a/b.txt", "a/c/ü.md"], blob)
+
+
+def test_threads_may_write_the_same_object_at_once(repository: Repository) -> None:
+    ready = threading.Barrier(6)
+
+    def write(number: int) -> set[str]:
+        ready.wait(30)
+        return {Writer(repository).blob(b"%d" % shared) for shared in range(40)}
+
+    with ThreadPoolExecutor(6) as pool:
+        names = set().union(*pool.map(write, range(6)))
+    assert len(names) == 40
+    assert not list(repository.path.rglob("tmp_obj_*"))
 
 
 def test_empty_trees_and_blobs(repository: Repository, git: Git) -> None:

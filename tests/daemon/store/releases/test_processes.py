@@ -113,7 +113,7 @@ def test_killed_processes_lose_nothing_and_stop_nobody(memory_home: Home) -> Non
 
 @pytest.mark.slow
 def test_a_thousand_releases_by_four_processes_under_fire(memory_home: Home) -> None:
-    publishers = publish(memory_home, 4, 250, kills_a_second=2, patience=240)
+    publishers = publish(memory_home, 4, 250, kills_a_second=0.5, patience=240)
     assert sum(publisher.kills for publisher in publishers) >= 10
     check(memory_home, publishers)
 
