@@ -8,7 +8,7 @@ Stdout is a channel of JSON lines to the daemon, and only that; what a recipe pr
 """
 
 import contextlib
-import importlib
+import ctypes
 import json
 import os
 import platform
@@ -117,7 +117,7 @@ def _claimed_batch(recipe: Recipe, link: Link, directory: JobDirectory, channel:
             channel.progress(Progress("select"))
             batch = recipe.select(JobStream(link))
             if batch is None or not (batch.experience or batch.notes or batch.instructions):
-                return batch
+                return batch  # an empty one: a recipe that makes its own experience has nothing to claim
             directory.write_batch(batch)
         try:
             link.claim(batch)
@@ -218,7 +218,7 @@ def _yield_to_people() -> None:
     """Give way to everything else on the machine, and never outlive the daemon: its end closes our stdin."""
     os.nice(19)
     with contextlib.suppress(OSError, AttributeError):  # Linux: even where a recipe holds the interpreter
-        importlib.import_module("ctypes").CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     threading.Thread(target=_watch, name="reef-watch", daemon=True).start()
 
 

@@ -22,7 +22,8 @@ from daemon.core.ids import new_id
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseState, Verdict
-from daemon.learning.process import MARK, Child, Ended, environment, last_lines, module
+from daemon.learning.attempt import TEXT_MOST, Attempt
+from daemon.learning.process import MARK, Ended, environment, last_lines, module
 from daemon.store.jobs import NewJob
 from daemon.store.learning import Learning
 from recipes.directory import JobDirectory, Result, Spec
@@ -32,7 +33,6 @@ _log = logging.getLogger("reef.jobs")
 _STARTS: Final = 3
 #: Progress goes to the disk at most this often.
 _TELL_SECONDS: Final = 0.5
-_TEXT_MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Jobs:
         self._environment = environment(home, beside)
         self._queue: deque[str] = deque()
         self._wake = asyncio.Event()
-        self._current: _Run | None = None
+        self._current: Attempt | None = None
         self._closing = False
 
     # -- what people ask for ------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Jobs:
                 await asyncio.wait_for(run.ended.wait(), 10)
 
     async def _one(self, id: str) -> None:
-        run = self._current = _Run(id, self.directory(id).log)
+        run = self._current = Attempt(id, self.directory(id).log)
         try:
             row = await asyncio.to_thread(self._store.job, id)
             if not row.state.over and not self._closing:
@@ -144,7 +144,7 @@ class Jobs:
             self._current = None
             run.ended.set()
 
-    async def _attempt(self, row: JobRow, run: "_Run") -> None:
+    async def _attempt(self, row: JobRow, run: Attempt) -> None:
         directory = self.directory(row.id)
         spec = await asyncio.to_thread(self._prepared, row, directory)
         result = await asyncio.to_thread(directory.result)
@@ -192,7 +192,7 @@ class Jobs:
             mark=mark, stalled=stalled,
         )  # fmt: skip
 
-    async def _without_result(self, row: JobRow, run: "_Run", ended: Ended) -> None:
+    async def _without_result(self, row: JobRow, run: Attempt, ended: Ended) -> None:
         if run.cancelled:
             await self._over(row, JobState.CANCELLED)
         elif self._closing:  # no fault of its own
@@ -209,16 +209,16 @@ class Jobs:
             self._queue.appendleft(row.id)
         else:
             words = next((line for line in reversed(self.log(row.id)) if line.strip()), "")
-            said = f": {words.strip()[:_TEXT_MOST]}" if words else ""
+            said = f": {words.strip()[:TEXT_MOST]}" if words else ""
             await self._failed(row.id, f"it ended with exit code {ended.code} and no result{said}")
 
     # -- what becomes of it -------------------------------------------------------------------------
 
-    async def _settle(self, row: JobRow, run: "_Run", spec: Spec, result: Result) -> None:
+    async def _settle(self, row: JobRow, run: Attempt, spec: Spec, result: Result) -> None:
         ended = {"ended_ns": time.time_ns(), "state": JobState.DONE}
         if result.candidate is None:
             message = result.reason or run.message or row.message
-            await self._done(row.id, **ended, outcome=Outcome.NOTHING, message=message[:_TEXT_MOST])
+            await self._done(row.id, **ended, outcome=Outcome.NOTHING, message=message[:TEXT_MOST])
             return
         if result.gate is None:
             raise ReefError("its candidate was not judged")
@@ -233,7 +233,7 @@ class Jobs:
         if outcome is Outcome.REJECTED and result.gate.verdict is Verdict.INCONCLUSIVE:
             outcome = Outcome.INCONCLUSIVE
         await self._done(
-            row.id, **ended, outcome=outcome, release_id=release.id, message=result.gate.reason[:_TEXT_MOST]
+            row.id, **ended, outcome=outcome, release_id=release.id, message=result.gate.reason[:TEXT_MOST]
         )
 
     def _own(self, candidate: Candidate, spec: Spec) -> Candidate:
@@ -276,7 +276,7 @@ class Jobs:
         self._wiring.changed(row)
         return row
 
-    async def _telling(self, run: "_Run") -> None:
+    async def _telling(self, run: Attempt) -> None:
         """Write what the job says, not more often than a person can read."""
         while True:
             await run.news.wait()
@@ -286,38 +286,3 @@ class Jobs:
             except ReefError as error:  # a full disk: what it says is not worth its life
                 _log.warning("job %s: %s", run.id, error.message)
             await asyncio.sleep(_TELL_SECONDS)
-
-
-class _Run:
-    """The job that runs now: what it has said so far."""
-
-    def __init__(self, id: str, log: Path) -> None:
-        self.id = id
-        self.child = Child(log, self._hear)
-        self.progress: Progress | None = None
-        self.message = ""
-        self.error: str | None = None
-        self.cancelled = False
-        self.settling = False
-        self.news = asyncio.Event()
-        self.ended = asyncio.Event()
-
-    async def stop(self) -> None:
-        await self.child.stop()
-
-    def _hear(self, event: dict[str, Any]) -> None:
-        """Raises KeyError, TypeError or ValueError for what is no event."""
-        kind = event["event"]
-        if kind == "progress":
-            step, done, total, note = (event[name] for name in ("step", "done", "total", "note"))
-            if type(done) is not int or type(total) is not int:
-                raise TypeError
-            self.progress = Progress(str(step)[:40], done, total, str(note)[:_TEXT_MOST])
-        elif kind in ("say", "candidate"):
-            self.message = " ".join(str(event["text" if kind == "say" else "reason"]).split())[:_TEXT_MOST]
-        elif kind == "error":
-            hint = f" ({event['hint']})" if event["hint"] else ""
-            self.error = f"{event['message']}{hint}"[: 2 * _TEXT_MOST]
-        elif kind not in ("pair", "done"):
-            raise ValueError(kind)
-        self.news.set()

@@ -16,7 +16,8 @@ from daemon.server import answers
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.identity import scenario_name
 from daemon.server.runtime import Runtime
-from daemon.store.jobs import Claim, NewInstruction
+from daemon.store.instructions import NewInstruction
+from daemon.store.jobs import Claim
 
 _TEXT_MOST = 4000
 _REQUIRES_MOST = 8

@@ -25,6 +25,9 @@ ELIGIBLE: Final = """r."end" = 'ok' AND r.redacted = 0 AND r.kind <> 'side'
     AND (r.kind <> 'retry' OR (SELECT f.kind FROM record f WHERE f.seq = r.retry_of) IN ('main', 'subagent'))"""
 _FREE: Final = """NOT EXISTS (SELECT 1 FROM claim c
     WHERE c.recipe = :recipe AND c.kind = 'record' AND c.item = r.seq AND c.job <> :job)"""
+#: Of ``report p``.
+_UNUSED: Final = """NOT EXISTS (SELECT 1 FROM claim c
+    WHERE c.recipe = :recipe AND c.kind = 'report' AND c.item = p.id AND c.job <> :job)"""
 #: Reports that carry a signal, by its name.
 _CARRIES: Final = {
     "note": "coalesce(p.feedback, '') <> ''",
@@ -99,10 +102,8 @@ def notes(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[F
     """Standing reports with text that no other job of the recipe used, oldest first."""
     rows = reader.db.execute(
         f"""SELECT p.uid, p.score, p.feedback, p.metadata, p.content FROM report p
-        WHERE p.scenario = ? AND p.undone_ns IS NULL AND {_CARRIES["note"]} AND NOT EXISTS (
-            SELECT 1 FROM claim c WHERE c.recipe = ? AND c.kind = 'report' AND c.item = p.id AND c.job <> ?)
-        ORDER BY p.id""",
-        (reader.names.find(reader.db, scenario), recipe, _job(reader, job)),
+        WHERE p.scenario = :scenario AND p.undone_ns IS NULL AND {_CARRIES["note"]} AND {_UNUSED} ORDER BY p.id""",
+        {"scenario": reader.names.find(reader.db, scenario), "recipe": recipe, "job": _job(reader, job)},
     )
     return [_feedback(row) for row in rows]
 
@@ -131,9 +132,10 @@ def units(reader: Reader, wanted: Wanted, since_report: int, keep: Callable[[str
     else:
         about = f"""(SELECT s.uid FROM reference f JOIN record r ON r.seq = f.seq JOIN session s ON s.id = r.session
             WHERE f.report = p.id AND {ELIGIBLE} AND {_FREE} LIMIT 1)"""
-        note = _CARRIES["note"] if "note" in wanted.signals else "0"
+        note = f"{_CARRIES['note']} AND {_UNUSED}" if "note" in wanted.signals else "0"
+        said = _carried(set(wanted.signals) - {"note"}) or "0"
         uids = db.execute(
-            f"""SELECT CASE WHEN {note} THEN '' ELSE {about} END FROM report p
+            f"""SELECT CASE WHEN {note} THEN '' WHEN {said} THEN {about} END FROM report p
             WHERE p.scenario = :scenario AND p.id > :since AND p.undone_ns IS NULL AND ({_carried(wanted.signals)})
             ORDER BY p.id""",
             values,

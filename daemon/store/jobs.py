@@ -1,4 +1,4 @@
-"""Jobs, what they claim, and instructions: rows that only the writer's thread changes.
+"""Jobs and what they claim: rows that only the writer's thread changes.
 
 A job that is over never changes again. Claims are atomic and unique by recipe and thing; a job that failed or was
 cancelled gives them back in the same transaction, so that nothing is used up by a run that came to nothing.
@@ -9,14 +9,12 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final
 
 from daemon.core.errors import Conflict, NotFound, UsageError
-from daemon.core.learning import Instruction, JobRow, JobState, Outcome, Progress
+from daemon.core.learning import JobRow, JobState, Outcome, Progress
 from daemon.store.connection import Reader
 from daemon.store.experience import ELIGIBLE, content_of
-from daemon.store.feedback import Redact
 from daemon.store.names import Names
 from daemon.store.pages import cursor_value, page, page_size
 
@@ -39,19 +37,6 @@ class NewJob:
     scenario: str
     recipe: str
     config: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class NewInstruction:
-    """``id`` is the caller's ``agent_record_id`` or a new one; ``recipe`` None: for whichever recipe runs."""
-
-    id: str
-    scenario: str
-    text: str
-    recipe: str | None = None
-    session: str | None = None
-    release_id: str | None = None
-    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +117,6 @@ def claim(db: sqlite3.Connection, names: Names, id: str, wanted: Claim) -> JobRo
     return _job(db, names, id)
 
 
-def instruct(db: sqlite3.Connection, names: Names, new: NewInstruction, redact: Redact) -> tuple[Instruction, bool]:
-    """Store an instruction; the bool says whether it is new. Raises Conflict for the same id with other words."""
-    text = redact(new.text.encode("utf-8", "replace"))[0].decode()
-    requires = redact(json.dumps(list(new.requires), ensure_ascii=False).encode("utf-8", "replace"))[0].decode()
-    said = json.dumps([text, requires, new.recipe, new.session, new.release_id], ensure_ascii=False)
-    content = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    scenario = names.id(db, new.scenario)
-    known = db.execute("SELECT content FROM instruction WHERE scenario = ? AND uid = ?", (scenario, new.id)).fetchone()
-    if known is not None and known[0] != content:
-        raise Conflict(f"instruction {new.id!r} exists with other content", hint="send it under a new id")
-    if known is None:
-        db.execute(
-            """INSERT INTO instruction (uid, scenario, recipe, text, session, release_id, requires, content, created_ns)
-            VALUES (?,?,?,?,?,?,?,?,?)""",
-            (new.id, scenario, new.recipe, text, new.session, new.release_id, requires, content, time.time_ns()),
-        )
-    found = _instructions(db, names, "i.scenario = ? AND i.uid = ?", (scenario, new.id))
-    return found[0], known is None
-
-
 # -- reading ----------------------------------------------------------------------------------------------
 
 
@@ -211,41 +176,6 @@ def claimed(reader: Reader, id: str) -> Claim:
         for kind, name, key in (("record", "receipt", "seq"), ("report", "uid", "id"), ("instruction", "uid", "id"))
     }
     return Claim(parts["record"], parts["report"], parts["instruction"])
-
-
-def instructions(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[Instruction]:
-    """Those for this recipe that no other job has taken, oldest first."""
-    mine = -1 if job is None else _number(reader.db, job)
-    return _instructions(
-        reader.db, reader.names,
-        "i.scenario = ? AND (i.recipe IS NULL OR i.recipe = ?) AND (c.job IS NULL OR c.job = ?)",
-        (reader.names.find(reader.db, scenario), recipe, mine),
-    )  # fmt: skip
-
-
-def unheeded(reader: Reader) -> list[tuple[str, str]]:
-    """(scenario, recipe) of instructions for which no job was made since: the daemon died in between."""
-    rows = reader.db.execute(
-        """SELECT DISTINCT i.scenario, i.recipe FROM instruction i WHERE i.recipe IS NOT NULL AND NOT EXISTS (
-            SELECT 1 FROM claim c WHERE c.recipe = '' AND c.kind = 'instruction' AND c.item = i.id)
-        AND NOT EXISTS (SELECT 1 FROM job j
-            WHERE j.scenario = i.scenario AND j.recipe = i.recipe AND j.created_ns >= i.created_ns)"""
-    )
-    return [(reader.names.text(reader.db, scenario), recipe) for scenario, recipe in rows]
-
-
-def _instructions(db: sqlite3.Connection, names: Names, where: str, values: Sequence[object]) -> list[Instruction]:
-    rows = db.execute(
-        f"""SELECT i.uid, i.scenario, i.text, i.created_ns, i.session, i.release_id, i.requires,
-        (SELECT uid FROM job WHERE id = c.job)
-        FROM instruction i LEFT JOIN claim c ON c.recipe = '' AND c.kind = 'instruction' AND c.item = i.id
-        WHERE {where} ORDER BY i.id""",
-        values,
-    )
-    return [
-        Instruction(uid, names.text(db, scenario), text, created, session, release, tuple(json.loads(requires)), job)
-        for uid, scenario, text, created, session, release, requires, job in rows
-    ]
 
 
 def _record(db: sqlite3.Connection, scenario: int, receipt: str) -> tuple[int, bytes]:

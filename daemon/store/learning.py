@@ -9,11 +9,12 @@ from concurrent.futures import Future
 from typing import Any
 
 from daemon.core.learning import Feedback, Instruction, JobRow
-from daemon.store import experience, jobs
+from daemon.store import experience, instructions, jobs
 from daemon.store.connection import Pool
 from daemon.store.experience import Raw, Wanted
 from daemon.store.feedback import Redact
-from daemon.store.jobs import Claim, NewInstruction, NewJob, Stand
+from daemon.store.instructions import NewInstruction
+from daemon.store.jobs import Claim, NewJob, Stand
 from daemon.store.names import Names
 
 Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
@@ -43,7 +44,7 @@ class Learning:
 
     def instruct(self, new: NewInstruction) -> "Future[tuple[Instruction, bool]]":
         """Store an instruction; the bool says whether it is new. Fails with Conflict."""
-        return self._submit(lambda db: jobs.instruct(db, self._names, new, self._redact))
+        return self._submit(lambda db: instructions.instruct(db, self._names, new, self._redact))
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -83,7 +84,7 @@ class Learning:
 
     def instructions(self, scenario: str, recipe: str, job: str | None = None) -> list[Instruction]:
         with self._pool.reader() as reader:
-            return jobs.instructions(reader, scenario, recipe, job)
+            return instructions.instructions(reader, scenario, recipe, job)
 
     def news(self, wanted: Wanted, keep: Callable[[str], bool]) -> int:
         """How many units have come since the recipe's last job in the scenario, counted up to ``wanted.limit``."""
@@ -94,7 +95,7 @@ class Learning:
     def unheeded(self) -> list[tuple[str, str]]:
         """(scenario, recipe) of instructions that no job was started for."""
         with self._pool.reader() as reader:
-            return jobs.unheeded(reader)
+            return instructions.unheeded(reader)
 
     def scenarios(self) -> list[str]:
         with self._pool.reader() as reader:

@@ -52,8 +52,9 @@ def note(daemon: RunningDaemon, text: str) -> str:
     body = {"model": "m", "messages": [{"role": "user", "content": f"A question before {text!r}"}]}
     _, headers, _ = daemon.post(CHAT, body)
     receipt = headers["x-reef-agent-record-id"]
-    assert daemon.post("/reef/report", {"feedback": text, "references": [receipt]})[0] == 200
-    return receipt
+    status, _, raw = daemon.post("/reef/report", {"feedback": text, "references": [receipt]})
+    assert status == 200, raw
+    return str(json.loads(raw)["agent_record_id"])
 
 
 def tasks(daemon: RunningDaemon, count: int = 6) -> None:
@@ -182,7 +183,8 @@ def killed(home: Home, kills: int, notes: int) -> tuple[list[dict[str, Any]], in
                     until(lambda pid=job: not _lives(pid), "the job dies with its daemon", 10)
                 daemon = start(home, text, environment=environment)
         try:
-            note(daemon, "the last rule")
+            last = note(daemon, "the last rule")
+            until(lambda: any(last in path.read_text() for path in home.jobs.glob("*/batch.json")), "it is learned")
             return over(daemon, 1, 120), hits
         finally:
             daemon.stop()

@@ -37,7 +37,7 @@ from daemon.engines.llama.frames import (
 _GRACE: Final = 1.0
 #: Bytes from which glibc gives memory back when it is freed. Its own threshold grows with what is freed, and contexts
 #: that come and go then leave 250 MB behind (measured, 30 of them).
-_LARGE: Final = str(4 << 20)
+_LARGE: Final = str(1 << 20)
 
 
 class WorkerDied(Exception):

@@ -28,7 +28,7 @@ STATEMENTS: Final = (
         id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL, scenario INTEGER NOT NULL REFERENCES name,
         recipe TEXT, text TEXT NOT NULL, session TEXT, release_id TEXT, requires TEXT NOT NULL, content BLOB NOT NULL,
         created_ns INTEGER NOT NULL, UNIQUE (scenario, uid))""",
-    # What may train, in order. Queries repeat its condition word for word, else SQLite does not use it.
-    """CREATE INDEX record_trains ON record (scenario, seq)
+    # What may train, in order; it covers what the walk over it reads. Queries repeat its condition word for word.
+    """CREATE INDEX record_trains ON record (scenario, seq, session, kind, retry_of, "end", redacted)
         WHERE "end" = 'ok' AND redacted = 0 AND kind <> 'side'""",
 )

@@ -20,6 +20,8 @@ from tests.daemon.learning.conftest import Bench
 from tests.fakes.exchanges import record, transcript, user
 from tests.fakes.recipes import hostile
 
+COVERS = ("daemon/learning/attempt.py",)
+
 HOSTILE = {
     "raises": ("raise RuntimeError('no luck today')", "the recipe raised RuntimeError: no luck today"),
     "exits": ("os._exit(0)", "ended with exit code 0 and no result"),

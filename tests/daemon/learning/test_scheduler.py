@@ -14,7 +14,7 @@ from daemon.core.records import NewReport
 from daemon.learning.catalogue import Catalogue
 from daemon.learning.scheduler import Scheduler
 from daemon.learning.stream import Stream
-from daemon.store.jobs import NewInstruction
+from daemon.store.instructions import NewInstruction
 from tests.daemon.learning.conftest import Bench
 from tests.fakes.exchanges import record, transcript, user
 from tests.fakes.recipes import GOOD, hostile

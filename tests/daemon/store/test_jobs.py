@@ -13,7 +13,8 @@ from daemon.core.records import NewReport
 from daemon.store import migrations
 from daemon.store.db import Store
 from daemon.store.experience import Wanted
-from daemon.store.jobs import Claim, NewInstruction, NewJob, Stand
+from daemon.store.instructions import NewInstruction
+from daemon.store.jobs import Claim, NewJob, Stand
 from tests.fakes.exchanges import record, transcript, user
 
 COVERS = ("daemon/store/learning.py",)

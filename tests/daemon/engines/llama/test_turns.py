@@ -278,8 +278,8 @@ def test_background_work_that_loses_its_memory_reads_again(new_bench: Callable[.
 
 
 def test_a_person_ends_a_background_prompt_that_is_being_read(new_bench: Callable[..., Bench]) -> None:
-    bench = new_bench(limit=600, background=1)
-    behind = bench.submit(" ".join(f"{n} apples" for n in range(110)), 1, background=True)
+    bench = new_bench(limit=300, background=1)
+    behind = bench.submit(" ".join(f"{n} apples" for n in range(60)), 1, background=True)
     bench.until(lambda: behind in bench.sent)
     bench.wait(person := bench.submit("Hi", 1))
     assert not bench.done(behind)
