@@ -114,7 +114,7 @@ class Releases(_Deciding):
     def _fetched(self) -> list[Mapping[str, Any]]:
         """Every scenario's releases and candidates, newest first."""
         found: list[Mapping[str, Any]] = []
-        for scenario in _names(self.desk.client.get("/reef/scenarios")):
+        for scenario in [one["name"] for one in self.desk.client.get("/reef/scenarios")["items"]]:
             found += self.desk.client.get("/reef/releases", scenario=scenario, state="all", limit=_MOST)["items"]
         return sorted(found, key=lambda release: int(release["created_ns"]), reverse=True)
 
@@ -174,12 +174,6 @@ class Diff(Card):
 
     def blocked(self, id: str) -> str | None:
         return "this is the diff" if id == "diff" else super().blocked(id)
-
-
-def _names(told: Mapping[str, Any]) -> list[str]:
-    """Scenarios, as this API lists things or as the published protocol does."""
-    listed = told.get("items", told.get("scenarios", []))
-    return [str(one if isinstance(one, str) else one.get("name") or one["scenario"]) for one in listed]
 
 
 def _row(release: Mapping[str, Any], now_ns: int) -> Row:
