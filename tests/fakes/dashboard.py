@@ -187,6 +187,9 @@ class FakeDaemon:
             error = {"kind": "gate_refused", "message": "the gate refused it", "hint": "--force"}
             return JSONResponse({"error": error}, 409)
         release["state"] = "released" if verb == "approve" else "rejected"
+        if verb == "approve":  # it joins the chain: its number is in its id
+            release["id"] = release["id"].replace("r0-", "r8-")
+            release["card"] = release["card"].replace("waits", "serves")
         self.emit("release", release)
         return JSONResponse(release)
 
@@ -257,11 +260,13 @@ def said(role: str, *parts: Mapping[str, Any] | str) -> dict[str, Any]:
 
 def release(number: int, /, **changes: Any) -> dict[str, Any]:
     gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05}
+    chained = changes.get("state", "released") == "released"
     return {
-        "id": f"r{number}-{number:08x}", "scenario": "default", "number": number, "kind": "learned", "parent": "base",
+        "id": f"r{number if chained else 0}-{number:08x}", "scenario": "default", "number": number if chained else 0,
+        "kind": "learned", "parent": "base",
         "created_ns": NOW - (10 - number) * _MINUTE, "reason": f"answers in one sentence ({number})", "recipe": "sft",
         "job": f"job_{number}", "gate": gate, "state": "released", "head": False, "restores": None,
-        "card": f"Release r{number}\nverdict  accept\n9 wins · 1 loss · 30 ties",
+        "card": f"Release r{number} {'serves' if chained else 'waits'}\nverdict  accept\n9 wins · 1 loss · 30 ties",
         "diff": "--- a/playbook.md\n+++ b/playbook.md\n@@ -1 +1,2 @@\n a rule\n+another rule", **changes,
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ from reef_cli.tui.window import Row
 #: The newest ones, of one scenario; older ones are for `reef releases list --before`.
 _MOST = 200
 _STYLES = {"released": "", "pending": "yellow", "rejected": "dim"}
-_STATES = {"released": "in chain", "pending": "? pending", "rejected": "x rejected"}
+_STATES = {"pending": "? pending", "rejected": "x rejected"}
 
 
 class _Deciding(Panel):
@@ -30,6 +30,9 @@ class _Deciding(Panel):
 
     def release(self) -> Mapping[str, Any] | None:
         raise NotImplementedError
+
+    def decided(self, release: Mapping[str, Any]) -> None:
+        """What a decision made: a candidate that is approved gets a number, and with it another id."""
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
@@ -81,6 +84,7 @@ class _Deciding(Panel):
 
         def work() -> str:
             told = self.desk.client.post(f"/reef/releases/{path}", body)
+            self.decided(told)
             return f"{verb}: {told['id']} is {told['state']} ({told['kind']})"
 
         def answered(yes: bool | None) -> None:
@@ -159,6 +163,9 @@ class Card(Reading, _Deciding):
     def release(self) -> Mapping[str, Any]:
         return self._release
 
+    def decided(self, release: Mapping[str, Any]) -> None:
+        self._release = release
+
 
 class Diff(Card):
     """What a release changes against the one before it."""
@@ -182,7 +189,9 @@ def _row(release: Mapping[str, Any], now_ns: int) -> Row:
         inert(release["id"]),
         inert(release["scenario"]),
         release["kind"],
-        "* serves" if release["head"] else _STATES.get(state, state),
+        "* serves"
+        if release["head"]
+        else _STATES.get(state, "in chain" if release["kind"] == "learned" else release["kind"]),
         _verdict(release),
         moment(release["created_ns"], now_ns),
         one_line(release["reason"]),
