@@ -102,7 +102,9 @@ class FakeDaemon:
             Route("/reef/releases", self._release_list),
             Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
             Route("/reef/releases/{id}", self._one(self._release)),
-            Route("/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request)["diff"]})),
+            Route(
+                "/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request).get("diff", "")})
+            ),
             Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
             Route("/reef/jobs", self._job_list),
             Route("/reef/jobs/{id}", self._one(self._job)),
@@ -151,7 +153,7 @@ class FakeDaemon:
         async def answer(request: Request) -> Response:
             found = find(request)
             self._note(request, 1)
-            return JSONResponse(found) if found is not None else _missing(request)
+            return JSONResponse(found) if found else _missing(request)
 
         return answer
 
@@ -175,7 +177,7 @@ class FakeDaemon:
         return JSONResponse({"items": self.jobs[::-1], "next": None})
 
     def _release(self, request: Request) -> dict[str, Any]:
-        return next(one for one in self.releases or [] if one["id"] == request.path_params["id"])
+        return next((one for one in self.releases or [] if one["id"] == request.path_params["id"]), {})
 
     def _job(self, request: Request) -> dict[str, Any]:
         return next(one for one in self.jobs or [] if one["id"] == request.path_params["id"])

@@ -157,7 +157,11 @@ class Card(Reading, _Deciding):
         return plain(self._text, width)
 
     def heard(self, events: Sequence[Event]) -> None:
-        if any(event.name == "release" for event in events):
+        """The release itself changed, under its old name or (approved) a new one with the same end."""
+        end = self._release["id"].partition("-")[2]
+        same = [event.data for event in events if event.name == "release" and event.data["id"].endswith(f"-{end}")]
+        if same:
+            self._release = same[-1]
             self.reload.ask()
 
     def release(self) -> Mapping[str, Any]:

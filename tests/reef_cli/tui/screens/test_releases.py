@@ -114,6 +114,19 @@ async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) ->
         await seen.until(lambda: "(a approve)" in seen.screen)
 
 
+async def test_a_card_follows_what_is_decided_elsewhere(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r0-00000005")
+        await seen.press("enter")
+        await seen.shows("Release r5 waits")
+        assert releases.releases is not None
+        releases.releases[-1] |= {"id": "r4-00000005", "state": "released", "head": True, "card": "Release r4 serves"}
+        releases.emit("release", releases.releases[-1])
+        await seen.shows("Release r4 serves", "(a approve)")
+
+
 @pytest.mark.parametrize(
     ("name", "key", "why"),
     [
