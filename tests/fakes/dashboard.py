@@ -102,7 +102,9 @@ class FakeDaemon:
             Route("/reef/releases", self._release_list),
             Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
             Route("/reef/releases/{id}", self._one(self._release)),
-            Route("/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request)["diff"]})),
+            Route(
+                "/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request).get("diff", "")})
+            ),
             Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
             Route("/reef/jobs", self._job_list),
             Route("/reef/jobs/{id}", self._one(self._job)),
@@ -151,7 +153,7 @@ class FakeDaemon:
         async def answer(request: Request) -> Response:
             found = find(request)
             self._note(request, 1)
-            return JSONResponse(found) if found is not None else _missing(request)
+            return JSONResponse(found) if found else _missing(request)
 
         return answer
 
@@ -175,7 +177,7 @@ class FakeDaemon:
         return JSONResponse({"items": self.jobs[::-1], "next": None})
 
     def _release(self, request: Request) -> dict[str, Any]:
-        return next(one for one in self.releases or [] if one["id"] == request.path_params["id"])
+        return next((one for one in self.releases or [] if one["id"] == request.path_params["id"]), {})
 
     def _job(self, request: Request) -> dict[str, Any]:
         return next(one for one in self.jobs or [] if one["id"] == request.path_params["id"])
@@ -187,6 +189,9 @@ class FakeDaemon:
             error = {"kind": "gate_refused", "message": "the gate refused it", "hint": "--force"}
             return JSONResponse({"error": error}, 409)
         release["state"] = "released" if verb == "approve" else "rejected"
+        if verb == "approve":  # it joins the chain: its number is in its id
+            release["id"] = release["id"].replace("r0-", "r8-")
+            release["card"] = release["card"].replace("waits", "serves")
         self.emit("release", release)
         return JSONResponse(release)
 
@@ -257,11 +262,13 @@ def said(role: str, *parts: Mapping[str, Any] | str) -> dict[str, Any]:
 
 def release(number: int, /, **changes: Any) -> dict[str, Any]:
     gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05}
+    chained = changes.get("state", "released") == "released"
     return {
-        "id": f"r{number}-{number:08x}", "scenario": "default", "number": number, "kind": "learned", "parent": "base",
+        "id": f"r{number if chained else 0}-{number:08x}", "scenario": "default", "number": number if chained else 0,
+        "kind": "learned", "parent": "base",
         "created_ns": NOW - (10 - number) * _MINUTE, "reason": f"answers in one sentence ({number})", "recipe": "sft",
         "job": f"job_{number}", "gate": gate, "state": "released", "head": False, "restores": None,
-        "card": f"Release r{number}\nverdict  accept\n9 wins · 1 loss · 30 ties",
+        "card": f"Release r{number} {'serves' if chained else 'waits'}\nverdict  accept\n9 wins · 1 loss · 30 ties",
         "diff": "--- a/playbook.md\n+++ b/playbook.md\n@@ -1 +1,2 @@\n a rule\n+another rule", **changes,
     }  # fmt: skip
 

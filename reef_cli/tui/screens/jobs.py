@@ -124,9 +124,11 @@ class Log(Reading, _Stopping):
 
     def lines(self, width: int) -> Sequence[Row]:
         job = self._job
-        facts = f"{job['id']} · {job['recipe']} · scenario {job['scenario']} · {_ended(job)} · {_progress(job)}"
+        facts = [job["id"], job["recipe"], f"scenario {job['scenario']}", _ended(job), _progress(job)]
         log = job.get("log") or []
-        text = "\n".join([facts, *([f"error: {job['error']}"] if job["error"] else []), "", *log])
+        text = "\n".join(
+            [" · ".join(filter(None, facts)), *([f"error: {job['error']}"] if job["error"] else []), "", *log]
+        )
         return plain(text, width)
 
     def heard(self, events: Sequence[Event]) -> None:

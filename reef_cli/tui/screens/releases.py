@@ -22,7 +22,7 @@ from reef_cli.tui.window import Row
 #: The newest ones, of one scenario; older ones are for `reef releases list --before`.
 _MOST = 200
 _STYLES = {"released": "", "pending": "yellow", "rejected": "dim"}
-_STATES = {"released": "in chain", "pending": "? pending", "rejected": "x rejected"}
+_STATES = {"pending": "? pending", "rejected": "x rejected"}
 
 
 class _Deciding(Panel):
@@ -30,6 +30,9 @@ class _Deciding(Panel):
 
     def release(self) -> Mapping[str, Any] | None:
         raise NotImplementedError
+
+    def decided(self, release: Mapping[str, Any]) -> None:
+        """What a decision made: a candidate that is approved gets a number, and with it another id."""
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
@@ -81,6 +84,7 @@ class _Deciding(Panel):
 
         def work() -> str:
             told = self.desk.client.post(f"/reef/releases/{path}", body)
+            self.decided(told)
             return f"{verb}: {told['id']} is {told['state']} ({told['kind']})"
 
         def answered(yes: bool | None) -> None:
@@ -114,7 +118,7 @@ class Releases(_Deciding):
     def _fetched(self) -> list[Mapping[str, Any]]:
         """Every scenario's releases and candidates, newest first."""
         found: list[Mapping[str, Any]] = []
-        for scenario in _names(self.desk.client.get("/reef/scenarios")):
+        for scenario in [one["name"] for one in self.desk.client.get("/reef/scenarios")["items"]]:
             found += self.desk.client.get("/reef/releases", scenario=scenario, state="all", limit=_MOST)["items"]
         return sorted(found, key=lambda release: int(release["created_ns"]), reverse=True)
 
@@ -153,11 +157,18 @@ class Card(Reading, _Deciding):
         return plain(self._text, width)
 
     def heard(self, events: Sequence[Event]) -> None:
-        if any(event.name == "release" for event in events):
+        """The release itself changed, under its old name or (approved) a new one with the same end."""
+        end = self._release["id"].partition("-")[2]
+        same = [event.data for event in events if event.name == "release" and event.data["id"].endswith(f"-{end}")]
+        if same:
+            self._release = same[-1]
             self.reload.ask()
 
     def release(self) -> Mapping[str, Any]:
         return self._release
+
+    def decided(self, release: Mapping[str, Any]) -> None:
+        self._release = release
 
 
 class Diff(Card):
@@ -176,19 +187,15 @@ class Diff(Card):
         return "this is the diff" if id == "diff" else super().blocked(id)
 
 
-def _names(told: Mapping[str, Any]) -> list[str]:
-    """Scenarios, as this API lists things or as the published protocol does."""
-    listed = told.get("items", told.get("scenarios", []))
-    return [str(one if isinstance(one, str) else one.get("name") or one["scenario"]) for one in listed]
-
-
 def _row(release: Mapping[str, Any], now_ns: int) -> Row:
     state = release["state"]
     cells = (
         inert(release["id"]),
         inert(release["scenario"]),
         release["kind"],
-        "* serves" if release["head"] else _STATES.get(state, state),
+        "* serves"
+        if release["head"]
+        else _STATES.get(state, "in chain" if release["kind"] == "learned" else release["kind"]),
         _verdict(release),
         moment(release["created_ns"], now_ns),
         one_line(release["reason"]),

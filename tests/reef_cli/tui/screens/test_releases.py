@@ -14,8 +14,8 @@ def releases(fake: FakeDaemon) -> FakeDaemon:
         release(1, scenario="work/api"),
         release(2, kind="rollback", gate=None, reason="it was better before\x1b[2J"),
         release(3, head=True),
-        release(4, number=0, state="rejected", gate=inconclusive, reason="learned from [b]one[/b] note"),
-        release(5, number=0, state="pending", reason="learned from 36 answers"),
+        release(4, state="rejected", gate=inconclusive, reason="learned from [b]one[/b] note"),
+        release(5, state="pending", reason="learned from 36 answers"),
     ]
     return fake
 
@@ -57,43 +57,43 @@ async def test_approving_a_pending_one(reef_home: Home, releases: FakeDaemon) ->
     async with dashboard(reef_home) as seen:
         await seen.shows("nothing yet")
         await opened(seen)
-        await select(seen, "r5-")
+        await select(seen, "r0-00000005")
         await seen.press("a")
-        await seen.shows("Release r5-00000005 to scenario default?", "y: yes   Esc: no")
+        await seen.shows("Release r0-00000005 to scenario default?", "y: yes   Esc: no")
         await seen.press("enter", "a")  # neither Enter nor the key that asked is a yes
         await seen.shows("y: yes   Esc: no")
         assert releases.posts == []
         await seen.press("y")
-        await seen.shows("approve: r5-00000005 is released")
+        await seen.shows("approve: r8-00000005 is released")
         await seen.until(lambda: "in chain" in seen.marked)
-        assert releases.posts == [("/reef/releases/r5-00000005/approve", {"scenario": "default"})]
+        assert releases.posts == [("/reef/releases/r0-00000005/approve", {"scenario": "default"})]
 
 
 async def test_approving_against_the_gate_says_so(reef_home: Home, releases: FakeDaemon) -> None:
     async with dashboard(reef_home) as seen:
         await seen.shows("nothing yet")
         await opened(seen)
-        await select(seen, "r4-")
+        await select(seen, "r0-00000004")
         await seen.press("a")
         await seen.shows("did not accept it (inconclusive)")
         await seen.press("escape")
         await seen.shows("nothing was changed")
         assert releases.posts == []
         await seen.press("a", "y")
-        await seen.shows("approve: r4-00000004 is released")
-        assert releases.posts == [("/reef/releases/r4-00000004/approve", {"scenario": "default", "force": True})]
+        await seen.shows("approve: r8-00000004 is released")
+        assert releases.posts == [("/reef/releases/r0-00000004/approve", {"scenario": "default", "force": True})]
 
 
 async def test_turning_down_and_rolling_back(reef_home: Home, releases: FakeDaemon) -> None:
     async with dashboard(reef_home) as seen:
         await seen.shows("nothing yet")
         await opened(seen)
-        await select(seen, "r5-")
+        await select(seen, "r0-00000005")
         await seen.press("x")
-        await seen.shows("Turn r5-00000005 down?")
+        await seen.shows("Turn r0-00000005 down?")
         await seen.press("x", "n")
         await seen.press("x", "y")
-        await seen.shows("reject: r5-00000005 is rejected")
+        await seen.shows("reject: r0-00000005 is rejected")
         await select(seen, "r2-")
         await seen.press("b")
         await seen.shows("Roll scenario default back to r2-00000002? It becomes a new release.")
@@ -106,12 +106,25 @@ async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) ->
     async with dashboard(reef_home) as seen:
         await seen.shows("nothing yet")
         await opened(seen)
-        await select(seen, "r5-")
+        await select(seen, "r0-00000005")
         await seen.press("enter")
-        await seen.shows("Release r5")
+        await seen.shows("Release r5 waits")
         await seen.press("a", "y")
-        await seen.shows("approve: r5-00000005 is released")
+        await seen.shows("approve: r8-00000005 is released", "Release r5 serves")
         await seen.until(lambda: "(a approve)" in seen.screen)
+
+
+async def test_a_card_follows_what_is_decided_elsewhere(reef_home: Home, releases: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await opened(seen)
+        await select(seen, "r0-00000005")
+        await seen.press("enter")
+        await seen.shows("Release r5 waits")
+        assert releases.releases is not None
+        releases.releases[-1] |= {"id": "r4-00000005", "state": "released", "head": True, "card": "Release r4 serves"}
+        releases.emit("release", releases.releases[-1])
+        await seen.shows("Release r4 serves", "(a approve)")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +133,7 @@ async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) ->
         ("r3-", "a", "r3-00000003 is released already"),
         ("r3-", "x", "r3-00000003 is released: only a pending one can be turned down"),
         ("r3-", "b", "r3-00000003 serves now: select the one to go back to"),
-        ("r5-", "b", "r5-00000005 was never released: approve it instead"),
+        ("r0-00000005", "b", "r0-00000005 was never released: approve it instead"),
     ],
 )
 async def test_keys_that_cannot_act_say_why(
