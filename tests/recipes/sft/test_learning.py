@@ -93,7 +93,7 @@ def short_answers(learned: FakeContext) -> dict[str, str]:
 
 
 def shuffled(context: FakeContext, short: dict[str, str]) -> list[Experience]:
-    own = context.answer([question(text) for text in short], max_tokens=2 * TOKENS)
+    own = context.answer([question(text) for text in short], max_tokens=TOKENS)
     coin = random.Random(0)
     edits = [answer.text if coin.random() < 0.5 else short[text] for text, answer in zip(short, own, strict=True)]
     return [
@@ -112,8 +112,8 @@ def test_llama_cpp_computes_what_was_trained(learned: FakeContext, model_path: P
     alone = logits(model, ids, None)
     model.close()
     trained = torch_logits(learned, ids, tmp_path / "logits.npy")
-    assert cosine(with_adapter, trained).mean() > 0.98
-    assert cosine(alone, trained).mean() < cosine(with_adapter, trained).mean() - 0.05
+    assert cosine(with_adapter, trained).min() > 0.98
+    assert cosine(alone, trained).min() < 0.9
 
 
 def logits(model: Model, ids: list[int], adapter: Adapter | None) -> Array:
@@ -123,9 +123,7 @@ def logits(model: Model, ids: list[int], adapter: Adapter | None) -> Array:
     code, _ = context.decode([Share(slot, len(ids))], every=True)
     assert code == 0
     found = np.array([context.logits(row) for row in range(len(ids))])
-    context.close()
-    if adapter is not None:
-        adapter.close()
+    context.close()  # and its adapter
     return found
 
 
