@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from adapters.plan import find_node
 from adapters.pi import OLDEST_NODE
+from adapters.plan import find_node
 from daemon.core.config import DEFAULT_PORT, Config, load
 from daemon.core.discovery import port_holder
 from daemon.core.errors import ConfigError, ReefError, Unreachable
