@@ -32,6 +32,13 @@ write() {
     mv -f "$1.$$" "$1"
 }
 
+# known SPEC INTEGRITY: whether npm brought that very archive; nothing of it has run yet.
+known() {
+    grep -qF "\"$2\"" "$root/node_modules/.package-lock.json" && return
+    rm -rf "$root/node_modules"
+    die "npm brought another $1 than the one that Reef knows" "npm config get registry"
+}
+
 packages() {
     say "installing "@SPECS_SAID@
     rm -f "$root/receipt"
@@ -48,6 +55,7 @@ packages() {
         export XDG_DATA_HOME="$private/data" XDG_STATE_HOME="$private/state"
         @NPM@ install --prefix "$root" @FLAGS@ @SPECS@ </dev/null >&2
     ) || die "npm failed" "npm ping"
+@CHECKS@
     found=$(
         export HOME="$private" @ENVIRONMENT@
         @COMMAND@ --version </dev/null 2>&1 | tail -n 1
@@ -118,6 +126,7 @@ def script(plan: InstallPlan) -> str:
         "SPECS_SAID": quote(f"{' and '.join(plan.specs)}, {plan.installed_mb} MB on disk, into {plan.root}"),
         "SPECS_LINE": quote(" ".join(plan.specs)),
         "SPECS": " ".join(map(quote, plan.specs)),
+        "CHECKS": "\n".join(f"    known {quote(one.spec)} {quote(one.integrity)}" for one in plan.packages),
         "NPM": quote(str(plan.npm)),
         "FLAGS": " ".join(NPM_FLAGS),
         "ENVIRONMENT": " ".join(f"{name}={quote(value)}" for name, value in plan.environment.items()),

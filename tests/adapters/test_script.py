@@ -122,6 +122,14 @@ def test_a_failing_npm_leaves_no_receipt(plan: InstallPlan) -> None:
     assert not (plan.root / "npm-home").exists()
 
 
+def test_another_archive_is_refused_before_it_runs(plan: InstallPlan) -> None:
+    done = run(script.script(plan), FAKE_INTEGRITY="sha512-evil")
+    assert done.returncode == 1
+    assert "error: npm brought another the-agent@1.2.3 than the one that Reef knows" in done.stderr
+    assert receipt.read(plan.home, "agent") is None
+    assert not (plan.root / "node_modules").exists()
+
+
 def test_the_wrong_version_is_refused(plan: InstallPlan) -> None:
     done = run(script.script(plan), FAKE_VERSION="0.1")
     assert done.returncode == 1
