@@ -30,6 +30,14 @@ def load(path: Path, scenario: str) -> Active | None:
         return None
 
 
+def releases(path: Path) -> set[str]:
+    """Those in use, of all scenarios."""
+    try:
+        return {str(known["release_id"]) for known in json.loads(path.read_bytes()).values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
 def save(path: Path, scenario: str, active: Active) -> None:
     """Call it with the turn held. What a start that was slower found must not undo a later one."""
     last = load(path, scenario)
