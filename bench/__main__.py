@@ -1,7 +1,8 @@
 """``python -m bench MODEL.gguf [--peer PYTHON]``: our figures in one run, beside a peer's where it is installed.
 
-Commands against bare Python, the wrapper against the plain agent, the engine against xllamacpp, the store against raw
-rows. Each part runs alone as well: ``python -m bench.startup``, ``bench.wrapper``, ``bench.engine``, ``bench.store``.
+Commands against bare Python, the wrapper against the plain agent, the engine against xllamacpp, alone and beside
+training, the store against raw rows. Each part runs alone as well: ``python -m bench.startup``, ``bench.wrapper``,
+``bench.engine``, ``bench.beside``, ``bench.store``.
 """
 
 import argparse
@@ -14,7 +15,8 @@ def main() -> int:
     parser.add_argument("model", help="a GGUF file for the engine")
     parser.add_argument("--peer", default=sys.executable, help="a Python that has xllamacpp")
     options = parser.parse_args()
-    parts = (("startup",), ("wrapper",), ("engine", options.model, "--peer", options.peer), ("store",))
+    engine = ("engine", options.model, "--peer", options.peer)
+    parts = (("startup",), ("wrapper",), engine, ("beside", options.model), ("store",))
     failed = 0
     for name, *arguments in parts:
         print(f"== {name}", flush=True)

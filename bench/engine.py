@@ -67,16 +67,16 @@ def main() -> int:
 
 async def _run(model: Path, peer: str | None, rounds: int) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        engines = {"reef": await stack.enter_async_context(_reef(model))}
+        engines = {"reef": await stack.enter_async_context(reef(model))}
         if peer:
             engines["xllamacpp"] = await stack.enter_async_context(_xllamacpp(model, peer))
         rates: dict[tuple[str, str], list[float]] = {}
         for number in range(rounds + 1):  # the first warms up
             for case in CASES:
                 for name, ask in engines.items():
-                    rate = await _rate(case, ask, f"{number} {name}")
+                    found = await rate(case, ask, f"{number} {name}")
                     if number:
-                        rates.setdefault((case, name), []).append(rate)
+                        rates.setdefault((case, name), []).append(found)
     print(f"{'tokens/s':<20}" + "".join(f"{name:>12}" for name in engines) + ("       ratio" if peer else ""))
     for case in CASES:
         medians = [statistics.median(rates[case, name]) for name in engines]
@@ -84,7 +84,7 @@ async def _run(model: Path, peer: str | None, rounds: int) -> None:
         print(f"{case:<20}" + "".join(f"{median:12.1f}" for median in medians) + ratio)
 
 
-async def _rate(case: str, ask: Ask, salt: str) -> float:
+async def rate(case: str, ask: Ask, salt: str) -> float:
     """Tokens a second over all clients. Prompts share nothing with earlier ones, so no cache answers."""
     clients, words, tokens = CASES[case]
     prompts = [_prompt(words, f"{salt} {case} {client}") for client in range(clients)]
@@ -102,7 +102,7 @@ def _prompt(words: int, seed: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _reef(model: Path) -> AsyncIterator[Ask]:
+async def reef(model: Path) -> AsyncIterator[Ask]:
     file = ModelFile(model.stem, model, model.stat().st_size, "0" * 64, "", "")
     with tempfile.TemporaryDirectory(prefix="reef-bench-") as directory:
         config = EmbeddedConfig(context=CONTEXT, parallel=PARALLEL)

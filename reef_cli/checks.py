@@ -52,6 +52,7 @@ def everything(place: Home) -> Iterator[Check]:
     yield engine()
     yield model(place, told)
     yield from remotes(place, config, told)
+    yield git()
     yield node()
     yield path()
 
@@ -64,7 +65,10 @@ def python() -> Check:
 def private_home(place: Home) -> Check:
     if not place.root.exists():
         return Check("home", "warn", f"{place.root} is not there yet", "reef start")
-    private = [place.root, place.run, place.agent_token.parent, place.agent_token, place.control_token, place.database]
+    private = [
+        place.root, place.run, place.agent_token.parent, place.agent_token, place.control_token, place.release_key,
+        place.database,
+    ]  # fmt: skip
     for item in private:
         if not item.exists():
             continue
@@ -172,6 +176,13 @@ def remotes(place: Home, config: Config, told: dict[str, Any] | None) -> Iterato
             yield Check(name, "fail", f"{base_url} does not answer: {error}", fix)
         else:
             yield Check(name, "ok", f"{base_url} answers")
+
+
+def git() -> Check:
+    found = shutil.which("git")
+    if found is None:
+        return Check("git", "warn", "git is not installed: nothing can be released", "install git")
+    return Check("git", "ok", found)
 
 
 def node() -> Check:

@@ -84,6 +84,13 @@ class Heads:
             self._served[scenario] = Served(release.id, release.number, lora)
             return
 
+    def tidy(self) -> None:
+        """Housekeeping of the store, beside serving. Blocking; raises nothing."""
+        try:
+            self.releases.tidy()
+        except (ReefError, OSError) as error:
+            _log.warning("the release store was not tidied: %s", error)
+
     def served(self, scenario: str) -> Served:
         """What a request that arrives now gets, for as long as it takes."""
         return self._served.get(scenario, BASE)

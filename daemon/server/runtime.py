@@ -60,6 +60,7 @@ async def running(
     releases = await asyncio.to_thread(Releases.open, home)
     heads = Heads(releases, models.active, changes.released)
     await asyncio.to_thread(heads.load)
+    asyncio.get_running_loop().run_in_executor(None, heads.tidy)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 
 from daemon.core.errors import BadWeights
-from daemon.core.records import ChatRequest, EngineEvent, Finished, FinishReason, Started, TextDelta, Usage
+from daemon.core.records import ChatRequest, EngineEvent, Finished, Started, TextDelta, Usage
 from daemon.engines.base import EngineState, EngineStatus, LoraFile
 
 
@@ -23,7 +23,7 @@ class ScriptedEngine:
         self._check(lora)
         yield Started(1, 0)
         yield TextDelta(self.weights(lora))
-        yield Finished(FinishReason.STOP, Usage(prompt=1, completion=1))
+        yield Finished("stop", Usage(prompt=1, completion=1))
 
     async def load(self, lora: LoraFile) -> float:
         self.on_load()

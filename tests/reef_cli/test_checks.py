@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.core import sshsig
 from daemon.core.config import Config
 from daemon.core.paths import Home
 from reef_cli import checks, lifecycle
@@ -39,6 +40,19 @@ def test_a_token_that_others_can_read(reef_home: Home) -> None:
     reef_home.agent_token.write_text("reef-x")
     reef_home.agent_token.chmod(0o644)
     assert checks.private_home(reef_home).state == "fail"
+
+
+def test_a_release_key_that_others_can_read(reef_home: Home) -> None:
+    sshsig.signer(reef_home)
+    assert checks.private_home(reef_home).state == "ok"
+    reef_home.release_key.chmod(0o640)
+    assert checks.private_home(reef_home).state == "fail"
+
+
+def test_without_git_nothing_can_be_released(bare_path: Path) -> None:
+    assert (checks.git().state, checks.git().fix) == ("warn", "install git")
+    program(bare_path, "git", "true")
+    assert (checks.git().state, checks.git().detail) == ("ok", str(bare_path / "git"))
 
 
 def test_a_home_that_is_not_there_is_not_made(tmp_path: Path) -> None:

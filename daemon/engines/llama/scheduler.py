@@ -50,8 +50,8 @@ class Scheduler:
 
     def __init__(self, context: Context, speed: Speed, forget: Callable[[Generation], None]) -> None:
         self.context = context
-        #: `Turns`' count when it was last this context's turn.
-        self.used = 0
+        #: When it was last this context's turn, on `Turns`' clock.
+        self.used = 0.0
         self._speed = speed
         self._vocab = context.model.vocab
         self._forget = forget

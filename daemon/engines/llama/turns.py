@@ -10,6 +10,7 @@ Keys and values never cross from one context to another.
 import functools
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -24,8 +25,9 @@ from daemon.engines.llama.generation import Generation
 from daemon.engines.llama.scheduler import Scheduler, Speed
 
 #: LoRA adapters in memory beside the model alone: two scenarios' heads and a candidate. Each has a context (370 MB for
-#: the default model at 8192 tokens), so more only while they have work.
+#: the default model at 8192 tokens), so more only while they have work, and none for nobody.
 KEPT: Final = 3
+_UNUSED_SECONDS: Final = 900.0
 #: A probe that moves less than this, in nats on average, has no effect: 16-bit adapters that learned anything move it
 #: a hundred times as much.
 _NO_CHANGE: Final = 1e-4
@@ -53,7 +55,6 @@ class Turns:
         #: Requests, by number, that wait for weights: None stands for a `load`.
         self._coming: dict[LoraFile, dict[int, Generation | None]] = {}
         self._known: dict[int, Generation] = {}
-        self._turn = 0
         self._now = self._base
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -129,9 +130,9 @@ class Turns:
             self._use(self._now)
             self._out += self._now.step(background=not people, shared=len(busy) > 1)
 
-    def _use(self, scheduler: Scheduler) -> None:
-        self._turn += 1
-        scheduler.used = self._turn
+    @staticmethod
+    def _use(scheduler: Scheduler) -> None:
+        scheduler.used = time.monotonic()
 
     def _accept(self, generation: Generation) -> None:
         lora = generation.lora
@@ -199,8 +200,12 @@ class Turns:
         if context.weights in self._live:
             self._discard(context)
             return
-        with context.model.adapters:
-            probed = context.probe()
+        try:
+            with context.model.adapters:
+                probed = context.probe()
+        except EngineError:
+            self._discard(context)
+            raise
         change = float(np.abs(probed - self._probed).mean())
         if not change > _NO_CHANGE:  # NaN is not
             lora = context.adapter.lora.path if context.adapter else ""
@@ -216,14 +221,16 @@ class Turns:
         self._use(self._live[context.weights])
 
     def _give_back(self) -> None:
-        """Free what is over `KEPT` and has no work, but what came or served last."""
-        over = self.loras - KEPT
-        if over <= 0:
+        """Free what has no work and is over `KEPT`, or unused for long; not what came or served last."""
+        if not self.loras:
             return
-        newest = max(self._live.values(), key=lambda scheduler: scheduler.used)
-        busy = {*self._busy(False), *self._busy(True), self._base, newest}
+        latest = max(self._live.values(), key=lambda scheduler: scheduler.used)
+        busy = {*self._busy(False), *self._busy(True), self._base, latest}
         spare = sorted((one for one in self._live.values() if one not in busy), key=lambda scheduler: scheduler.used)
-        for scheduler in spare[:over]:
+        over, long_ago = self.loras - KEPT, time.monotonic() - _UNUSED_SECONDS
+        for number, scheduler in enumerate(spare):
+            if number >= over and scheduler.used > long_ago:
+                break
             del self._live[scheduler.context.weights], self._changes[scheduler.context.weights]
             self._discard(scheduler.context)
 

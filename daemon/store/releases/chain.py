@@ -5,7 +5,6 @@ a chain that got shorter than it once was, is told as ``trouble`` beside the new
 can be trusted.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from daemon.core.errors import BadWeights, NotFound, Untrusted
-from daemon.core.paths import Home, write_private
+from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
 from daemon.core.sshsig import Signer
 from daemon.store.pages import page_size
@@ -23,6 +22,7 @@ from daemon.store.releases import commits, history, lfs, manifest
 from daemon.store.releases.commits import Snapshot
 from daemon.store.releases.git import Repository
 from daemon.store.releases.objects import Reader
+from daemon.store.releases.seen import Seen
 
 _HEADS: Final = "refs/reef/"
 CANDIDATES: Final = "refs/reef-candidates/"
@@ -70,10 +70,10 @@ class Chain:
     """Everything about releases that changes nothing. Blocking: call it off the event loop."""
 
     def __init__(self, home: Home, repository: Repository, signer: Signer) -> None:
-        self._home = home
         self._repository = repository
         self._signer = signer
         self._lfs = lfs.Objects(repository.path)
+        self._seen = Seen(home.releases_seen)
 
     @property
     def allowed(self) -> str:
@@ -96,7 +96,7 @@ class Chain:
     def scenarios(self) -> list[str]:
         """Those with a chain, by name."""
         refs = self._repository.refs(_HEADS)
-        return sorted({unquote(ref.removeprefix(_HEADS)) for ref in refs} | self._seen().keys())
+        return sorted({unquote(ref.removeprefix(_HEADS)) for ref in refs} | self._seen.all().keys())
 
     def head(self, scenario: str) -> Release | None:
         return self.standing(scenario).release
@@ -213,7 +213,7 @@ class Chain:
     def _tip(self, reader: Reader, scenario: str) -> Tip:
         at = self._repository.ref(ref_of(scenario))
         head, trouble = self._newest(reader, scenario, at)
-        number, commit = self._seen().get(scenario, (0, ""))
+        number, commit = self._seen.all().get(scenario, (0, ""))
         if number > (head.release.number if head else 0):
             told = f"{scenario}: the chain ends before release {number}, which was its head"
             try:
@@ -295,21 +295,6 @@ class Chain:
                 found = commits.linked(reader, name, self._signer.public)
                 if found.release.number == 0 and scenario in (None, found.release.scenario):
                     yield found
-
-    def _seen(self) -> dict[str, tuple[int, str]]:
-        """Scenario → number and commit of the newest release there was. Advisory: a lost file loses only a warning."""
-        try:
-            told = json.loads(self._home.releases_seen.read_bytes())
-            return {str(name): (int(number), str(commit)) for name, (number, commit) in told.items()}
-        except (OSError, ValueError, TypeError, AttributeError):
-            return {}
-
-    def _saw(self, release: Release) -> None:
-        """Under the lock."""
-        assert release.commit is not None
-        seen = self._seen() | {release.scenario: (release.number, release.commit)}
-        with suppress(OSError):  # the release is out; a full disk costs the warning only
-            write_private(self._home.releases_seen, json.dumps(seen).encode())
 
 
 _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)

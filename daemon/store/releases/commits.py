@@ -127,6 +127,8 @@ def _linked(reader: Reader, name: str, public: bytes) -> tuple[Snapshot, dict[st
     release = manifest.load(content)
     told = dict(_TRAILER.findall(signed.partition(b"\n\n")[2].decode("utf-8", "replace")))
     state = told.get("State", ReleaseState.RELEASED.value)
+    if state not in list(ReleaseState):
+        raise Untrusted(f"{release.id} has the state {state!r}", hint="update Reef")
     release = replace(release, state=ReleaseState(state), note=told.get("Note", ""), commit=name)
     parent = headers.get("parent", [None])
     if len(parent) > 1:

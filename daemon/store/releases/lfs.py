@@ -73,7 +73,7 @@ class Objects:
         digest, size = hashlib.sha256(), 0
         with source.open("rb", buffering=0) as given:
             self._temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = self._temporary / f"{os.getpid()}-{time.monotonic_ns()}"
+            temporary = self._temporary / os.urandom(8).hex()
             try:
                 with temporary.open("xb", buffering=0) as file:
                     while block := given.read(_BLOCK):

@@ -19,6 +19,7 @@ from daemon.store.releases.git import INSTALL, Repository, environment, store_er
 
 _FILE_MODE: Final = "100644"
 _TREE_MODE: Final = "40000"
+_DEEPEST: Final = 8  # a release has three levels
 
 
 class Writer:
@@ -62,11 +63,12 @@ class Writer:
         folder = self._objects / name[:2]
         path = folder / name[2:]
         self._folders.add(folder)
-        if path.exists():
+        with suppress(FileNotFoundError):
+            os.utime(path)  # there already; young again, so that no `gc` thinks it is forgotten
             return name
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
-            write_new(path, zlib.compress(whole, 1), folder / f"tmp_obj_{os.getpid()}_{name[2:10]}")
+            write_new(path, zlib.compress(whole, 1), folder / f"tmp_obj_{os.urandom(8).hex()}")
         except OSError as error:
             raise store_error(error, path) from error
         return name
@@ -156,18 +158,20 @@ class Reader:
             f"the release store lacks the {kind} {name[:12]}, or it is damaged", hint=f"git --git-dir {self._path} fsck"
         )
 
-    def tree(self, name: str) -> dict[str, str]:
+    def tree(self, name: str, depth: int = _DEEPEST) -> dict[str, str]:
         """Path → blob of a tree and those below it. Raises Untrusted for anything but plain files and folders."""
         found: dict[str, str] = {}
         raw = self.get(name, "tree")
         at = 0
         while at < len(raw):
-            end = raw.index(b"\0", at)
+            end = raw.find(b"\0", at)
             mode, _, path = raw[at:end].decode("utf-8", "surrogateescape").partition(" ")
             sha = raw[end + 1 : end + 21].hex()
             at = end + 21
-            if mode == _TREE_MODE:
-                found.update((f"{path}/{inner}", blob) for inner, blob in self.tree(sha).items())
+            if end < 0 or len(sha) != 40:
+                raise Untrusted(f"the tree {name[:12]} is damaged")
+            if mode == _TREE_MODE and depth:
+                found.update((f"{path}/{inner}", blob) for inner, blob in self.tree(sha, depth - 1).items())
             elif mode == _FILE_MODE:
                 found[path] = sha
             else:

@@ -151,7 +151,7 @@ class Releases(Chain):
             return self._extend(tip, release, target.blobs if target else {}, lock).release
 
     def tidy(self) -> None:
-        """Housekeeping, now and then: pack objects, drop what killed writers left."""
+        """Housekeeping, once a start: pack objects when there are many, drop what killed writers left."""
         self._repository.tidy()
         self._lfs.sweep()
 
@@ -183,7 +183,7 @@ class Releases(Chain):
                 moves.append(Move(cut, tip.at, NONE))
         self._repository.move(moves, lock)
         self._repository.show_as_branch(ref)
-        self._saw(made.release)
+        self._seen.note(made.release)
         return made
 
     def _forget_candidate(self, job: str, lock: int) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.engine
 
 
 @contextlib.asynccontextmanager
-async def engine_of(path: Path, log: Path, **config: object):  # type: ignore[no-untyped-def]  # an async context of LlamaCpp
+async def engine_of(path: Path, log: Path, **config: Any):  # type: ignore[no-untyped-def]  # an async context of LlamaCpp
     engine = new_engine(path, log, context=512, **config)
     try:
         yield engine
@@ -158,6 +159,7 @@ async def test_the_worker_dies_with_its_daemon_even_inside_a_native_call(model_p
     program = f"""
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from tests.daemon.engines.asking import ask, new_engine
 async def main():
     engine = new_engine(Path({str(model_path)!r}), Path({str(tmp_path / "log")!r}), context=2048)

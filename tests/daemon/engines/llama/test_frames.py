@@ -1,6 +1,9 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from daemon.core.errors import BadRequest, ContextOverflow, EngineError, EngineUnavailable
+from daemon.core.errors import BadRequest, BadWeights, ContextOverflow, EngineError, EngineUnavailable
 from daemon.core.records import (
     ChatRequest,
     EngineEvent,
@@ -22,20 +25,25 @@ from daemon.core.records import (
     ToolUse,
     Usage,
 )
+from daemon.engines.base import LoraFile
 from daemon.engines.llama.frames import (
     HEADER,
+    Loaded,
+    build,
     decode_error,
     decode_event,
+    decode_lora,
     decode_request,
     encode_error,
     encode_event,
+    encode_lora,
     encode_request,
     pack,
     unpack,
 )
 
 
-def over_the_pipe(message: object) -> dict[str, object]:
+def over_the_pipe(message: object) -> dict[str, Any]:
     frame = pack(message)
     (size,) = HEADER.unpack(frame[: HEADER.size])
     assert size == len(frame) - HEADER.size
@@ -60,6 +68,16 @@ def test_a_request_comes_out_as_it_went_in() -> None:
     assert decode_request(over_the_pipe(encode_request(request))) == request
 
 
+@pytest.mark.parametrize("lora", [None, LoraFile(Path("/a é/adapter.gguf"), "ab" * 32, "cd" * 32)])
+def test_a_lora_comes_out_as_it_went_in(lora: LoraFile | None) -> None:
+    assert decode_lora(over_the_pipe({"lora": encode_lora(lora)})["lora"]) == lora
+
+
+def test_what_loading_found_comes_out_as_it_went_in() -> None:
+    name, payload = encode_event(Loaded(0.25))
+    assert (name, build(Loaded, over_the_pipe({"payload": payload})["payload"])) == ("Loaded", Loaded(0.25))
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -78,7 +96,13 @@ def test_an_event_comes_out_as_it_went_in(event: EngineEvent) -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [EngineError("a", hint="b"), EngineUnavailable("c"), BadRequest("d", hint="e"), ContextOverflow(9000, 8192)],
+    [
+        EngineError("a", hint="b"),
+        EngineUnavailable("c"),
+        BadRequest("d", hint="e"),
+        BadWeights("f", hint="g"),
+        ContextOverflow(9000, 8192),
+    ],
 )
 def test_an_error_keeps_its_class_message_and_hint(error: EngineError) -> None:
     came = decode_error(over_the_pipe(encode_error(error)))

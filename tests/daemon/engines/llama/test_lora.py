@@ -79,7 +79,7 @@ def test_a_truncated_file_is_refused_even_where_its_name_agrees(
     good: LoraFile, model: Model, tmp_path: Path, size: int
 ) -> None:
     part = written(tmp_path / "a.gguf", good.path.read_bytes()[:size], good.base)
-    with pytest.raises(BadWeights, match="truncated|damaged"):
+    with pytest.raises(BadWeights, match=r"truncated|damaged"):
         check(part, model)
 
 
@@ -118,7 +118,7 @@ def test_one_number_that_is_not_finite_is_found_and_named(
     tensor = contents(good.path).tensors["blk.17.ffn_up.weight.lora_b"]
     at = tensor.start + 2 * (tensor.count - 1)
     data[at : at + 2] = np.float16(value).tobytes()
-    with pytest.raises(BadWeights, match="blk.17.ffn_up.weight.lora_b holds NaN or infinite"):
+    with pytest.raises(BadWeights, match=r"blk.17.ffn_up.weight.lora_b holds NaN or infinite"):
         check(written(tmp_path / "a.gguf", bytes(data), model.digest), model)
 
 
@@ -135,5 +135,5 @@ def test_what_llama_cpp_refuses_is_refused_with_its_reason(good: LoraFile, model
     data = good.path.read_bytes().replace(b"blk.0.attn_q", b"blk.0.attn_x")
     odd = written(tmp_path / "a.gguf", data, model.digest)
     check(odd, model)
-    with pytest.raises(BadWeights, match="llama.cpp refuses .*attn_x"):
+    with pytest.raises(BadWeights, match=r"llama.cpp refuses .*attn_x"):
         Adapter(model, odd)

@@ -1,5 +1,6 @@
 """The worker process spoken to directly, frame by frame, as no daemon would."""
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from daemon.core.records import ChatRequest, Message, Sampling, Text, Tool, Tool
 from daemon.engines.llama.frames import HEADER, WorkerSpec, encode_request, pack, unpack
 from daemon.engines.llama.worker import forced_grammar
 from tests.conftest import ROOT
+from tests.fakes.lora import lora_file
 
 CLOCK = Tool("clock", "", {"properties": {}})
 HI = (Message("user", (Text("Hi"),)),)
@@ -71,7 +73,7 @@ def request(number: int, **more: Any) -> dict[str, Any]:
 def answer(worker: Worker, number: int) -> list[list[Any]]:
     """All events of a request."""
     events: list[list[Any]] = []
-    while not events or events[-1][1] not in ("Finished", "Error", "Counted"):
+    while not events or events[-1][1] not in ("Finished", "Error", "Counted", "Loaded"):
         events += [event for event in worker.until("events")["events"] if event[0] == number]
     return events
 
@@ -103,6 +105,27 @@ def test_cancelling_what_is_not_known_is_nothing(worker: Worker) -> None:
     [[_, kind, count]] = answer(worker, 4)
     assert kind == "Counted"
     assert count > 10
+
+
+@pytest.mark.engine
+def test_weights_are_loaded_answered_with_and_refused_in_frames(
+    worker: Worker, model_path: Path, tmp_path: Path
+) -> None:
+    made = lora_file(model_path, tmp_path, scale=0.1)
+    data = made.path.read_bytes().replace(made.base.encode(), b"5a" * 32)
+    made.path.write_bytes(data)
+    lora = [str(made.path), hashlib.sha256(data).hexdigest(), "5a" * 32]
+    worker.send({"do": "load", "number": 20, "lora": lora})
+    [[_, kind, value]] = answer(worker, 20)
+    assert kind == "Loaded"
+    assert value["change"] > 0
+    worker.send({**request(21), "lora": lora, "background": True})
+    assert answer(worker, 21)[-1][2]["span"]["weights"] == f"{'5a' * 32}+{lora[1]}"
+    worker.send({"do": "load", "number": 22, "lora": [lora[0], "00" * 32, lora[2]]})
+    [[_, kind, error]] = answer(worker, 22)
+    assert (kind, error["kind"]) == ("Error", "bad_weights")
+    worker.send(request(23))
+    assert answer(worker, 23)[-1][2]["span"]["weights"] == "5a" * 32
 
 
 @pytest.mark.engine

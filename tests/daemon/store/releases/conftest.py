@@ -2,7 +2,9 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,21 +15,35 @@ Git = Callable[..., str]
 
 
 @pytest.fixture
-def releases(reef_home: Home) -> Releases:
-    return Releases.open(reef_home)
+def memory_home() -> Iterator[Home]:
+    """Where fsync costs nothing: kill -9 loses no file that was written, and many releases take little time."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="reef-", dir=memory if memory.is_dir() else None) as folder:
+        home = Home(Path(folder))
+        home.prepare()
+        yield home
 
 
-@pytest.fixture
-def git(reef_home: Home) -> Git:
+def git_of(home: Home) -> Git:
     """``git("log", "-1")`` as a person runs it on the store; its stdout. ``data`` goes in; fails on a failure."""
 
     def run(*words: str, data: bytes = b"") -> str:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         done = subprocess.run(
-            ["git", "--git-dir", str(reef_home.releases), *words],
+            ["git", "--git-dir", str(home.releases), *words],
             input=data, capture_output=True, env=environment, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode().strip()
 
     return run
+
+
+@pytest.fixture
+def releases(reef_home: Home) -> Releases:
+    return Releases.open(reef_home)
+
+
+@pytest.fixture
+def git(reef_home: Home) -> Git:
+    return git_of(reef_home)

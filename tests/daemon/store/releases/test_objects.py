@@ -1,6 +1,8 @@
 """Objects that git makes of what we write, and what we make of what git has."""
 
 import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -34,6 +36,19 @@ def test_git_reads_what_is_written(repository: Repository, git: Git) -> None:
     with Reader(repository) as reader:
         assert reader.get(blob, "blob") == content
         assert reader.tree(tree) == dict.fromkeys(["a-b", "a.txt", "a/b.txt", "a/c/ü.md"], blob)
+
+
+def test_threads_may_write_the_same_object_at_once(repository: Repository) -> None:
+    ready = threading.Barrier(6)
+
+    def write(number: int) -> set[str]:
+        ready.wait(30)
+        return {Writer(repository).blob(b"%d" % shared) for shared in range(40)}
+
+    with ThreadPoolExecutor(6) as pool:
+        names = set().union(*pool.map(write, range(6)))
+    assert len(names) == 40
+    assert not list(repository.path.rglob("tmp_obj_*"))
 
 
 def test_empty_trees_and_blobs(repository: Repository, git: Git) -> None:
@@ -87,6 +102,25 @@ def test_a_ref_is_found_loose_or_packed(repository: Repository, git: Git, packed
         git("pack-refs", "--all", "--prune")
     assert (repository.ref("refs/reef/s"), repository.ref("refs/reef/x")) == (first, None)
     assert repository.ref("refs/reef/sxt") is None
+
+
+def test_many_objects_are_packed_and_few_are_not(repository: Repository, git: Git) -> None:
+    writer = Writer(repository)
+    first = commit(writer, writer.tree({}))
+    with repository.locked() as lock:
+        repository.move([Move("refs/reef/s", first, NONE)], lock)
+    assert not repository.tidy()
+    number = 0
+    while len(list((repository.path / "objects/17").glob("*"))) < 16:
+        content = b"%d" % number
+        if hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest().startswith("17"):
+            writer.blob(content)
+        number += 1
+    (repository.path / "gc.pid").write_text("1 elsewhere")  # left by a killed one
+    assert repository.tidy()
+    assert repository.ref("refs/reef/s") == first
+    assert not (repository.path / "refs/reef/s").exists()
+    assert git("fsck", "--strict", "--no-dangling") == ""
 
 
 def test_a_changed_configuration_is_put_right(reef_home: Home, repository: Repository, git: Git) -> None:

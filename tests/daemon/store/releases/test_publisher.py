@@ -251,9 +251,12 @@ def test_settings_that_json_cannot_hold_are_refused(releases: Releases) -> None:
 
 
 def test_without_git_it_is_said(reef_home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only then: the daemon serves on machines without git too."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    releases = Releases.open(reef_home)
+    assert (releases.scenarios(), releases.standing("default")) == ([], (None, None))
     with pytest.raises(StoreError, match="git is not installed"):
-        Releases.open(reef_home)
+        releases.propose(candidate("job_1"), ACCEPTED)
 
 
 def test_a_reason_of_many_lines_cannot_pass_for_another_job(releases: Releases) -> None:

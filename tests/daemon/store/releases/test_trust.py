@@ -14,7 +14,7 @@ from daemon.store.releases import Releases
 from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import ACCEPTED, candidate, released, write_weights
 
-COVERS = ("daemon/store/releases/commits.py",)
+COVERS = ("daemon/store/releases/commits.py", "daemon/store/releases/seen.py")
 
 REF = "refs/reef/default"
 
@@ -45,6 +45,10 @@ class Forger:
                 here.append(f"{mode} blob {sha}\t{first}\n")
         here += [f"040000 tree {self._mktree(inner)}\t{name}\n" for name, inner in below.items()]
         return self._git("mktree", data="".join(here).encode())
+
+    def raw(self, kind: str, content: bytes) -> str:
+        """Any bytes as an object."""
+        return self._git("hash-object", "-w", "-t", kind, "--literally", "--stdin", data=content)
 
     def commit(self, tree: str, *parents: str, signer: Signer | None = None, signature: str | None = None) -> str:
         lines = [f"tree {tree}", *(f"parent {parent}" for parent in parents)]
@@ -130,6 +134,14 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
     "the same manifest again": (
         lambda f, head, s: f.commit(f.tree(head, {}), head, signer=s),
         "says it follows",
+    ),
+    "a tree without end": (
+        lambda f, head, s: f.commit(f.tree(head, {f"harness/{'x/' * 50}rules.md": b"x"}), head, signer=s),
+        "not a plain file",
+    ),
+    "a tree that is none": (
+        lambda f, head, s: f.commit(f.raw("tree", b"100644 rules.md"), head, signer=s),
+        "is damaged",
     ),
     "a merge": (lambda f, head, s: f.commit(f.tree(head, {}), head, head, signer=s), "2 parents"),
     "a signature of something else": (
@@ -289,6 +301,6 @@ def test_a_forged_candidate_is_not_listed(
 def test_a_lost_record_of_what_was_seen_stops_nothing(
     releases: Releases, chain: tuple[Release, Release], reef_home: Home
 ) -> None:
-    for content in (b"", b"[]", b'{"default": 3}', b'{"default": ["x", "y"]}'):
+    for content in (b"", b"[]", b'{"default": 3}', b'{"default": ["x", "y"]}', b'{"default": [9, "a\\nb"]}'):
         reef_home.releases_seen.write_bytes(content)
         assert releases.standing("default") == (chain[1], None)
