@@ -52,9 +52,11 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
 
 
 def _links(plan: InstallPlan) -> list[tuple[str, str]]:
-    """(path, target) of the link that was asked for."""
+    """(path, target) of the link that was asked for, now or by an install before."""
     if not plan.link:
-        return []
+        known = receipt.read(plan.home, plan.adapter)
+        links = known.links.items() if known else ()
+        return [(path, target) for path, target in links if Path(path).is_absolute() and Path(path).is_symlink()]
     folder = Path.home() / ".local" / "bin"
     path, target = folder / Path(plan.wrapper).name, plan.home / plan.wrapper
     if not folder.is_dir():

@@ -100,6 +100,10 @@ main() {
                 die "$link exists and is not this Reef's" "move it away, or install without the link"
         fi
     fi
+    if [ -z "$link" ] && [ -f "$root/receipt" ]; then # one that an install before made
+        link=$(sed -n 's/^# link.*@TAB@\(\/.*\)$/\1/p' "$root/receipt" | head -n 1)
+        [ -L "$link" ] || link=''
+    fi
     mkdir -p "$root"
     chmod 700 "$root"
     if [ "$(sed -n 2p "$root/receipt" 2>/dev/null)" != '# packages '@SPECS_LINE@ ] || [ ! -f @PROGRAM@ ]; then
@@ -127,6 +131,7 @@ def script(plan: InstallPlan) -> str:
         "SPECS_LINE": quote(" ".join(plan.specs)),
         "SPECS": " ".join(map(quote, plan.specs)),
         "CHECKS": "\n".join(f"    known {quote(one.spec)} {quote(one.integrity)}" for one in plan.packages),
+        "TAB": "\t",
         "NPM": quote(str(plan.npm)),
         "FLAGS": " ".join(NPM_FLAGS),
         "ENVIRONMENT": " ".join(f"{name}={quote(value)}" for name, value in plan.environment.items()),

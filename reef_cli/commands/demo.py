@@ -162,7 +162,8 @@ class _Run:
         if node is None:
             return self._skip("there is no Node.js with npm on this machine")
         plan = pi.Pi().plan(self._place, node, Choice())
-        apply.apply(plan, diagnostics.say)
+        if not apply.is_installed(plan):  # what a person chose for theirs stays
+            apply.apply(plan, diagnostics.say)
         self._show(f"   $ reef-pi -p {_PI_PROMPT!r}")
         answer = _pi_answer(plan)
         for line in output.visible(answer).splitlines():

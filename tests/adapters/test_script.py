@@ -114,6 +114,23 @@ def test_again_it_installs_nothing_anew(plan: InstallPlan, npm: Path) -> None:
     assert tree(plan.home) == before
 
 
+@pytest.mark.parametrize("first", ["apply", "script"])
+def test_a_link_of_an_install_before_stays_on_the_receipt(tmp_path: Path, npm: Path, user: Path, first: str) -> None:
+    linked, plain = (make_plan(tmp_path / "reef", npm, link=link) for link in (True, False))
+    if first == "apply":
+        apply.apply(linked, lambda _: None)
+        assert run(script.script(plain)).returncode == 0
+    else:
+        assert run(script.script(linked)).returncode == 0
+        apply.apply(plain, lambda _: None)
+    link = user / ".local" / "bin" / "reef-agent"
+    found = receipt.read(plain.home, "agent")
+    assert found is not None
+    assert str(link) in found.links
+    receipt.uninstall(plain.home, "agent")
+    assert not link.is_symlink()
+
+
 def test_a_failing_npm_leaves_no_receipt(plan: InstallPlan) -> None:
     done = run(script.script(plan), FAKE_EXIT="1")
     assert done.returncode == 1
