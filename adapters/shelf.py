@@ -89,12 +89,13 @@ def find(shelf: Path, release_id: str, scenario: str) -> Delivery | None:
     return None
 
 
-def prune(shelf: Path, used: Collection[str]) -> None:
-    """Take away what no session reads: folders whose names are not in ``used``, but the three newest of them, and
-    what a start that was killed left half made."""
+def prune(shelf: Path, used: Collection[str], ids: Collection[str] = ()) -> None:
+    """Take away what no session reads: folders whose names are not in ``used`` nor their releases in ``ids``, but the
+    three newest of them, and what a start that was killed left half made."""
     if not shelf.is_dir():
         return
-    folders = sorted((entry for entry in shelf.iterdir() if entry.name not in used), key=_age)
+    spare = (entry for entry in shelf.iterdir() if not (entry.name in used or entry.name.rpartition("-")[0] in ids))
+    folders = sorted(spare, key=_age)
     cut = [entry for entry in folders if entry.name.startswith(".")]
     whole = [entry for entry in folders if not entry.name.startswith(".")]
     for folder in [*cut, *whole[_KEPT:]]:

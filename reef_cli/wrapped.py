@@ -32,9 +32,13 @@ _SERVES: Final = ("url", "models", "context")
 
 
 class Chosen(NamedTuple):
-    """The release of a run. ``before``: the one of the run before; ``newer``: a head that this run leaves alone."""
+    """The release of a run; ``files`` are what an agent reads of it. ``before``: the one of the run before.
+
+    ``newer``: a head that this run leaves alone.
+    """
 
     told: Delivery
+    files: dict[str, str]
     serves: dict[str, Any]
     before: str | None
     newer: Delivery | None = None
@@ -60,13 +64,12 @@ def _ready(where: Home, name: str) -> tuple[str, list[str], dict[str, str]]:
     scenario = os.environ.get("REEF_SCENARIO") or installed["scenario"]
     template = templates.load(name)
     chosen = _choose(where, name, scenario, upgrade=installed["upgrade"])
-    files = shelf.rendered(chosen.told, template)
     run = new_id("run")
     values = _values(where, name, run, chosen=chosen)
     with session.turn(place):
         used = session.sweep(place)
-        folder = shelf.put(place.shelf, chosen.told, files)
-        shelf.prune(place.shelf, {*used.values(), folder.name})
+        folder = shelf.put(place.shelf, chosen.told, chosen.files)
+        shelf.prune(place.shelf, {*used.values(), folder.name}, active.releases(place.active))
         environment = session.begin(place, run, folder, template=template, values=values)
         active.save(place.active, scenario, Active(chosen.told.release_id, chosen.told.number, chosen.serves))
     command = installed["command"]
@@ -104,16 +107,16 @@ def deliver(where: Home, name: str, scenario: str, release_id: str | None = None
 
 
 def _choose(where: Home, name: str, scenario: str, *, upgrade: str) -> Chosen:
-    place = Place(where.agents / name)
+    place, template = Place(where.agents / name), templates.load(name)
     last = active.load(place.active, scenario)
     before = last.release_id if last else None
     try:
         head, serves = deliver(where, name, scenario)
         active.forward(last, head, place.active)
         if last is None or head.release_id == last.release_id or _takes(upgrade, head, last):
-            return Chosen(head, serves, before)
+            return Chosen(head, shelf.rendered(head, template), serves, before)
         kept = _on_shelf(where, place, last, scenario) or deliver(where, name, scenario, last.release_id)[0]
-        return Chosen(kept, serves, before, newer=head)
+        return Chosen(kept, shelf.rendered(kept, template), serves, before, newer=head)
     except UsageError:
         raise
     except ReefError as error:
@@ -123,7 +126,7 @@ def _choose(where: Home, name: str, scenario: str, *, upgrade: str) -> Chosen:
         if good is None:
             raise
         _warn(error, good)
-        return Chosen(good, dict(last.serves), before)
+        return Chosen(good, shelf.rendered(good, template), dict(last.serves), before)
 
 
 def _on_shelf(where: Home, place: Place, last: Active, scenario: str) -> Delivery | None:

@@ -9,15 +9,19 @@ from adapters import apply
 from adapters.plan import InstallPlan, Package, PlannedFile
 
 #: Installs an agent that prints its version, with a link and a nested file, and tells how it was called.
-NPM = """#!/bin/sh
+NPM = r"""#!/bin/sh
 prefix=$3
 env > "$(dirname -- "$0")/npm.env"
 echo "$@" >> "$(dirname -- "$0")/npm.calls"
 mkdir -p "$prefix/node_modules/.bin" "$prefix/node_modules/the-agent/lib"
-printf '#!/bin/sh\\necho %s\\n' "${FAKE_VERSION:-1.2.3}" > "$prefix/node_modules/the-agent/agent"
+printf '#!/bin/sh\necho %s\n' "${FAKE_VERSION:-1.2.3}" > "$prefix/node_modules/the-agent/agent"
 chmod +x "$prefix/node_modules/the-agent/agent"
 echo 'a file' > "$prefix/node_modules/the-agent/lib/file with spaces.js"
 ln -sf ../the-agent/agent "$prefix/node_modules/.bin/agent"
+cat > "$prefix/node_modules/.package-lock.json" <<LOCK
+{"packages": {"node_modules/the-agent": {"integrity": "${FAKE_INTEGRITY:-sha512-a/+=}"},
+"node_modules/node-x": {"integrity": "sha512-b/+="}}}
+LOCK
 echo '{}' > "$prefix/package.json"
 echo '{}' > "$prefix/package-lock.json"
 echo litter > "$HOME/litter"
@@ -31,7 +35,7 @@ def make_plan(home: Path, npm: Path, *, link: bool = False) -> InstallPlan:
     return InstallPlan(
         adapter="agent",
         home=home,
-        packages=(Package("the-agent", "1.2.3", installed_mb=100), Package("node-x", "26.0.0", installed_mb=200)),
+        packages=(Package("the-agent", "1.2.3", 100, "sha512-a/+="), Package("node-x", "26.0.0", 200, "sha512-b/+=")),
         files=(
             PlannedFile("agents/agent/install.json", '{"a": "it\'s $HOME `x` %s \\\\n"}\n'),
             PlannedFile("bin/reef-agent", WRAPPER, 0o700),

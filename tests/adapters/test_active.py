@@ -24,6 +24,21 @@ def test_it_is_remembered_per_scenario(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_slower_start_undoes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "active.json"
+    active.save(path, "default", Active("r2-00000000", 2, {}))
+    active.save(path, "default", Active("r1-00000000", 1, {}))
+    assert active.load(path, "default") == Active("r2-00000000", 2, {})
+
+
+def test_all_scenarios_releases(tmp_path: Path) -> None:
+    path = tmp_path / "active.json"
+    assert active.releases(path) == set()
+    active.save(path, "default", Active("r2-00000000", 2, {}))
+    active.save(path, "work", Active("base", 0, {}))
+    assert active.releases(path) == {"r2-00000000", "base"}
+
+
 def test_a_broken_file_is_none(tmp_path: Path) -> None:
     path = tmp_path / "active.json"
     for text in ("", "[]", '{"default": 3}', '{"default": {"release_id": "x"}}'):

@@ -6,7 +6,7 @@ import pytest
 
 from adapters import apply, receipt
 from adapters.plan import InstallPlan, Package
-from daemon.core.errors import Conflict, NotFound, ReefError
+from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
 from tests.adapters.conftest import Apply, make_plan, tree
 
 
@@ -42,7 +42,7 @@ def test_another_version_is_installed_over_it(
     plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install()
-    newer = plan._replace(packages=(Package("the-agent", "2.0.0", 100),))
+    newer = plan._replace(packages=(Package("the-agent", "2.0.0", 100, "sha512-a/+="),))
     assert not apply.is_installed(newer)
     monkeypatch.setenv("FAKE_VERSION", "2.0.0")
     apply.apply(newer, lambda _: None)
@@ -76,6 +76,16 @@ def test_the_wrong_version_is_refused(plan: InstallPlan, install: Apply, monkeyp
     with pytest.raises(ReefError, match=r"1\.2\.3 was asked for, '0\.74\.2' answers"):
         install()
     assert not apply.is_installed(plan)
+
+
+def test_another_archive_is_refused_before_it_runs(
+    plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_INTEGRITY", "sha512-evil")
+    with pytest.raises(Untrusted, match="another the-agent@1"):
+        install()
+    assert not apply.is_installed(plan)
+    assert not (plan.root / "node_modules").exists()
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])

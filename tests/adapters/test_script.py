@@ -114,12 +114,37 @@ def test_again_it_installs_nothing_anew(plan: InstallPlan, npm: Path) -> None:
     assert tree(plan.home) == before
 
 
+@pytest.mark.parametrize("first", ["apply", "script"])
+def test_a_link_of_an_install_before_stays_on_the_receipt(tmp_path: Path, npm: Path, user: Path, first: str) -> None:
+    linked, plain = (make_plan(tmp_path / "reef", npm, link=link) for link in (True, False))
+    if first == "apply":
+        apply.apply(linked, lambda _: None)
+        assert run(script.script(plain)).returncode == 0
+    else:
+        assert run(script.script(linked)).returncode == 0
+        apply.apply(plain, lambda _: None)
+    link = user / ".local" / "bin" / "reef-agent"
+    found = receipt.read(plain.home, "agent")
+    assert found is not None
+    assert str(link) in found.links
+    receipt.uninstall(plain.home, "agent")
+    assert not link.is_symlink()
+
+
 def test_a_failing_npm_leaves_no_receipt(plan: InstallPlan) -> None:
     done = run(script.script(plan), FAKE_EXIT="1")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-2:] == ["error: npm failed", "  hint: npm ping"]
     assert receipt.read(plan.home, "agent") is None
     assert not (plan.root / "npm-home").exists()
+
+
+def test_another_archive_is_refused_before_it_runs(plan: InstallPlan) -> None:
+    done = run(script.script(plan), FAKE_INTEGRITY="sha512-evil")
+    assert done.returncode == 1
+    assert "error: npm brought another the-agent@1.2.3 than the one that Reef knows" in done.stderr
+    assert receipt.read(plan.home, "agent") is None
+    assert not (plan.root / "node_modules").exists()
 
 
 def test_the_wrong_version_is_refused(plan: InstallPlan) -> None:

@@ -126,6 +126,20 @@ def test_used_ones_stay_and_three_more(tmp_path: Path) -> None:
     assert left == {folders[i].name for i in (0, 4, 5, 6, 7)}
 
 
+def test_another_scenarios_release_stays(tmp_path: Path) -> None:
+    place = tmp_path / "shelf"
+    told = base()._replace(release_id="r1-00000000")
+    other = put(place, told)
+    os.utime(other, (1, 1))
+    for i in range(5):
+        put(place, base(f"s{i}"))
+    shelf.prune(place, (), {"r1-00000000"})
+    assert other.is_dir()
+    assert len(list(place.iterdir())) == 4
+    shelf.prune(place, ())
+    assert not other.exists()
+
+
 def test_an_empty_shelf_needs_no_pruning(tmp_path: Path) -> None:
     shelf.prune(tmp_path / "none", set())
     assert not (tmp_path / "none").exists()

@@ -38,9 +38,9 @@ class Terminal:
     def __init__(self, socket: Path) -> None:
         self._tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
 
-    def start(self, command: str, folder: Path, environment: dict[str, str]) -> None:
+    def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
         given = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
-        self("new-session", "-d", "-x", "150", "-y", "45", *given, "-c", str(folder), command)
+        self("new-session", "-d", "-x", "150", "-y", "45", *given, "-c", str(folder), *command)
 
     def __call__(self, *words: str) -> str:
         done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=False, timeout=30)
@@ -111,9 +111,9 @@ class Installed:
         return [(cwd, commit, json.loads(tags)) for cwd, commit, tags in rows]
 
     @contextmanager
-    def terminal(self, folder: Path) -> Iterator[Terminal]:
+    def terminal(self, folder: Path, *words: str) -> Iterator[Terminal]:
         terminal = Terminal(self.home.run / "tmux")
-        terminal.start(self.command, folder, {**self.environment, "REEF_POLL_SECONDS": "0.5"})
+        terminal.start([self.command, *words], folder, {**self.environment, "REEF_POLL_SECONDS": "0.5"})
         try:
             yield terminal
         finally:
@@ -286,6 +286,13 @@ def test_a_session_in_the_terminal(installed: Installed, work: Path) -> None:
         Releases.open(installed.home).rollback(SCENARIO, first.id, "it was better before")
         terminal.see("release r3 · it was better before · rolled back to r1")
         terminal("kill-server")
+
+    with installed.terminal(work, "-c") as terminal:
+        terminal.see("Reef r3")
+        terminal.type("/bad not this")
+        terminal.see("Reef: bad on rec_")
+        until(lambda: reports(installed), "an answer is rated after its session was opened again")
+        assert (reports(installed)[-1]["feedback"], reports(installed)[-1]["score"]) == ("not this", 0.0)
 
     done = installed.run(work, "-p", "after the rollback")
     assert done.returncode == 0, done.stderr

@@ -22,6 +22,7 @@ interface Run {
 }
 
 const RECEIPT = "x-reef-agent-record-id";
+const ENTRY = "reef";
 
 export default function reef(pi: ExtensionAPI) {
 	const run: Run = JSON.parse(readFileSync(join(process.env.PI_CODING_AGENT_DIR ?? ".", "reef.json"), "utf8"));
@@ -66,6 +67,9 @@ export default function reef(pi: ExtensionAPI) {
 	}
 
 	pi.on("session_start", async (_event, ctx) => {
+		for (const entry of ctx.sessionManager.getBranch()) {
+			if (entry.type === "custom" && entry.customType === ENTRY) receipts = (entry.data as { receipts: string[] }).receipts;
+		}
 		if (!ctx.hasUI) return;
 		if (run.newer) ctx.ui.notify(`Reef: ${line(run.newer)} · reef harness update takes it`, "info");
 		else if (run.activated) ctx.ui.notify(`Reef: ${line(run.release)}`, "info");
@@ -79,6 +83,11 @@ export default function reef(pi: ExtensionAPI) {
 
 	pi.on("agent_start", async () => {
 		answered = true;
+	});
+
+	// So that an answer can still be rated after `reef-pi -c`.
+	pi.on("agent_end", async () => {
+		if (!answered) pi.appendEntry(ENTRY, { receipts });
 	});
 
 	pi.on("after_provider_response", async (event) => {

@@ -55,3 +55,10 @@ def test_scenario_names_that_hold(name: str) -> None:
 def test_scenario_names_that_could_not_be_a_ref_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="not a scenario name"):
         scenario_name(name)
+
+
+def test_a_directory_may_have_any_name() -> None:
+    """A header is ASCII; the wrapper percent-encodes."""
+    assert identify({"x-reef-cwd": "/home/zo%C3%AB/a%20b%25"}).cwd == "/home/zoë/a b%"
+    assert identify({"x-reef-cwd": "/plain/path"}).cwd == "/plain/path"
+    assert identify({}).cwd is None

@@ -1,4 +1,4 @@
-"""What an agent may fetch of its harness, and what it gets: over TCP with the agent token, as the wrapper's docs say."""
+"""What an agent may fetch of its harness, and what it gets: over TCP, with the agent token, as the wrapper does."""
 
 import json
 import subprocess

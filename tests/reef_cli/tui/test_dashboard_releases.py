@@ -1,0 +1,41 @@
+"""The dashboard's decisions on the daemon's own releases: approve, release against the gate, roll back."""
+
+from daemon.core.paths import Home
+from daemon.core.releases import ReleaseState, Verdict
+from daemon.store.releases import Releases
+from tests.fakes.daemon import running_daemon
+from tests.fakes.releases import ACCEPTED, candidate, judged
+from tests.reef_cli.tui.seen import dashboard
+
+
+async def test_releases_are_decided_from_the_dashboard(reef_home: Home) -> None:
+    with running_daemon(reef_home) as daemon:
+        store = Releases.open(reef_home)
+        store.propose(candidate("job_1"), ACCEPTED)
+        async with dashboard(reef_home, (100, 30)) as seen:
+            await seen.shows("nothing yet")
+            await seen.press("2")
+            await seen.shows("? pending")
+            await seen.press("enter")
+            await seen.shows("accepted: 9 better, 1 worse of 12", "waits for your yes or no")
+            await seen.press("a", "y")
+            await seen.shows("approve: r1-")
+            await seen.until(lambda: "waits for" not in seen.screen)
+            await seen.press("d")
+            await seen.shows("+- rule of job_1")
+            await seen.press("escape", "escape")
+            await seen.shows("* serves")
+            head = daemon.get("/reef/releases")["items"][0]
+            store.propose(candidate("job_2", head["id"]), judged(Verdict.REJECT), ReleaseState.REJECTED)
+            await seen.press("1", "2")
+            await seen.shows("x rejected")
+            await seen.press("g")
+            await seen.select("x rejected")
+            await seen.press("a", "y")
+            await seen.shows("(unproven)")
+            await seen.press("g")
+            await seen.select(head["id"])
+            await seen.press("b", "y")
+            await seen.shows("(rollback)")
+        newest = daemon.get("/reef/releases")["items"][0]
+        assert (newest["kind"], newest["restores"], newest["head"]) == ("rollback", head["id"], True)
