@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from daemon.core.errors import NotFound
 from daemon.core.learning import Check, Task, TaskSet
 from daemon.core.records import Message
 from daemon.core.releases import Release
@@ -54,6 +55,9 @@ class FakeJob:
 
     def tasks(self, set: TaskSet) -> list[Task]:
         return [task for task in self.given if task.set is set]
+
+    def base_model(self) -> tuple[Path, str]:
+        raise NotFound("a provider's model has no file here")
 
     def answer(
         self,
