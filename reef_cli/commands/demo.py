@@ -18,6 +18,7 @@ from reef_cli.parameters import AsJson, Help
 def demo(
     *,
     quick: Annotated[bool, Help("Only the loop: without the real coding agent.", "--quick")] = False,
+    seed: Annotated[int, Help("Of the training: another seed, another LoRA adapter.")] = 0,
     as_json: AsJson = False,
 ) -> int:
     """A scripted person asks a small real model ordinary questions and types one note. Reef turns the note into a rule
@@ -27,7 +28,7 @@ def demo(
     """
     story = Story(as_json=as_json)
     place = home()
-    loop = Loop(place, story)
+    loop = Loop(place, story, seed)
     steps: list[tuple[str, str, Callable[[], Facts]]] = [
         ("serve", "Serve: a daemon, and a real model on this machine", loop.serve),
         ("ask", "Observe: a person (scripted) asks ordinary questions", loop.ask),

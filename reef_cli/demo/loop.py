@@ -27,12 +27,13 @@ _SHOWN: Final = 3
 class Loop:
     """The steps in order; later ones need what earlier ones left here."""
 
-    def __init__(self, place: Home, story: Story) -> None:
+    def __init__(self, place: Home, story: Story, seed: int) -> None:
         self.scenario = f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
         self.harness: Facts = {}
         self.weights: Facts = {}
         self._place = place
         self._story = story
+        self._seed = seed
         self._questions = lines("questions.txt")
         self._asked: list[Answer] = []
         self._before: list[Facts] = []
@@ -85,7 +86,7 @@ class Loop:
 
     def try_harness(self) -> Facts:
         """The note as a rule: no model needed to make it, the gate to judge it."""
-        release = self._judged(self._run("playbook"))
+        release = self._judged(self._run("playbook", {}))
         gate = release["gate"]
         self.harness = _figures(gate)
         return {"release": _short(release), **self.harness}
@@ -93,7 +94,7 @@ class Loop:
     def try_weights(self) -> Facts:
         """The note into the weights, judged, released and swapped in while somebody goes on asking."""
         with Traffic(self._speaker, self._questions) as traffic:
-            release = self._judged(self._run("sft"))
+            release = self._judged(self._run("sft", {"seed": self._seed}))
             released = release["state"] == "released"
             if released and not traffic.wait_for(release["id"], _SWAP_SECONDS):
                 raise ReefError(f"{release['id']} has not answered within {_SWAP_SECONDS:.0f} s", hint="reef logs")
@@ -168,10 +169,10 @@ class Loop:
         facts = [item["passed"] for item in items if item["set"] == "regression"]
         return {"passed": sum(gate), "of": len(gate), "facts": sum(facts), "facts_of": len(facts)}
 
-    def _run(self, recipe: str) -> Facts:
+    def _run(self, recipe: str, config: Facts) -> Facts:
         """Start a recipe's job and follow it to its end."""
         self._story.say(f"$ reef recipes run {recipe} --scenario {self.scenario}")
-        job: Facts = self._client.post("/reef/jobs", {"recipe": recipe}, scope=self.scenario)
+        job: Facts = self._client.post("/reef/jobs", {"recipe": recipe, "config": config}, scope=self.scenario)
         follow = Follower(self._story.say)
         deadline = time.monotonic() + _JOB_SECONDS
         while job["state"] in ("queued", "running"):

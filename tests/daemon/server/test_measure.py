@@ -1,0 +1,75 @@
+"""Tasks measured on what serves: told one by one, off the record, whatever the engine does."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.provider import Fault, Provider, Turn, running_provider
+
+TASKS = [
+    {"prompt": "What is rain?", "check": {"form": "one_sentence"}},
+    {"prompt": "What is snow?", "check": {"expression": "crystals"}, "set": "regression"},
+    {"prompt": "What is hail?", "check": {"form": "one_sentence"}, "set": "search"},
+]
+
+
+def answer(asked: dict[str, Any]) -> Turn:
+    rain = "rain" in asked["messages"][-1]["content"]
+    return Turn("Water that falls." if rain else "Frozen water. It falls slowly.")
+
+
+@contextmanager
+def serving(home: Home) -> Iterator[tuple[RunningDaemon, Provider]]:
+    """A daemon with the tasks, and a provider that knows rain."""
+    with running_provider() as provider:
+        provider.reply = answer
+        config = f"""
+server: {{port: 0}}
+engine: p
+engines: {{p: {{base_url: "{provider.url}/v1", key: "env:REEF_TEST_KEY"}}}}
+"""
+        with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
+            assert daemon.control("POST", "/reef/tasks", {"tasks": TASKS})[0] == 200
+            yield daemon, provider
+
+
+@pytest.fixture
+def served(reef_home: Home) -> Iterator[tuple[RunningDaemon, Provider]]:
+    with serving(reef_home) as both:
+        yield both
+
+
+def measured(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:
+    status, raw = daemon.control("POST", "/reef/tasks/run", {})
+    assert status == 200
+    return {line["prompt"]: line for line in map(json.loads, raw.splitlines())}
+
+
+def test_each_task_that_judges_is_answered_and_checked(served: tuple[RunningDaemon, Provider]) -> None:
+    daemon, _ = served
+    lines = measured(daemon)
+    assert set(lines) == {"What is rain?", "What is snow?"}
+    assert (lines["What is rain?"]["passed"], lines["What is rain?"]["set"]) == (True, "gate")
+    assert (lines["What is snow?"]["passed"], lines["What is snow?"]["answer"]) == (
+        False,
+        "Frozen water. It falls slowly.",
+    )
+    assert daemon.get("/reef/records")["items"] == []
+
+
+def test_an_engine_that_fails_is_told_for_its_task(served: tuple[RunningDaemon, Provider]) -> None:
+    daemon, provider = served
+    provider.faults += [Fault(status=500), Fault(status=500)]
+    lines = measured(daemon)
+    assert [line["passed"] for line in lines.values()] == [False, False]
+    assert all(line["error"]["kind"] == "engine_error" for line in lines.values())
+
+
+def test_a_scenario_without_tasks_says_how_to_add_some(served: tuple[RunningDaemon, Provider]) -> None:
+    status, told = served[0].control("POST", "/reef/tasks/run", {"scenario": "work"})
+    assert (status, told["error"]["hint"]) == (404, "reef tasks add --help")
