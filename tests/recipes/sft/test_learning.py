@@ -1,4 +1,4 @@
-"""The whole recipe on the real model: a typed note becomes a habit that llama.cpp serves; a shuffled signal does not.
+"""The whole recipe on the real model: a typed note becomes a habit that llama.cpp serves; chance teaches none.
 
 Minutes, most of them training.
 """
@@ -77,28 +77,20 @@ def test_a_typed_note_becomes_a_habit(learned: FakeContext) -> None:
     assert sum(old and not new for old, new in zip(before, after, strict=True)) <= 1
 
 
-def test_a_shuffled_signal_teaches_no_habit(engine: EngineThread, learned: FakeContext, tmp_path: Path) -> None:
-    """Edits, half of them swapped with the model's own answers: as many, to the same questions, from the same hand."""
+def test_marks_by_chance_teach_no_habit(engine: EngineThread, tmp_path: Path) -> None:
+    """The signal shuffled: which of the model's own answers count as accepted is a coin's choice."""
     context = FakeContext(tmp_path, engine, HELD_OUT, FACTS)
-    stream = FakeStream(shuffled(context, short_answers(learned)))
-    grow(context, stream, steps=8)
+    grow(context, FakeStream(marked_by_chance(context)), steps=8)
     assert sum(passed(context, HELD_OUT[::2], Which.CANDIDATE)) <= 5
 
 
-def short_answers(learned: FakeContext) -> dict[str, str]:
-    """What the note's job was trained on."""
-    first = min(learned.directory.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
-    answers = json.loads(first.read_text("utf-8"))
-    return {text: answer["text"].strip() for text, answer in zip(lines("questions.txt"), answers, strict=True)}
-
-
-def shuffled(context: FakeContext, short: dict[str, str]) -> list[Experience]:
-    own = context.answer([question(text) for text in short], max_tokens=TOKENS)
-    coin = random.Random(0)
-    edits = [answer.text if coin.random() < 0.5 else short[text] for text, answer in zip(short, own, strict=True)]
+def marked_by_chance(context: FakeContext) -> list[Experience]:
+    asked, coin = lines("questions.txt"), random.Random(0)
+    own = context.answer([question(text) for text in asked], max_tokens=TOKENS)
+    marks = [Feedback("mark", float(coin.random() < 0.5), None, None) for _ in asked]
     return [
-        experience(number, text, answer=answer.text, feedback=(Feedback(f"edit-{number}", None, None, edit),))
-        for number, (text, answer, edit) in enumerate(zip(short, own, edits, strict=True))
+        experience(number, text, answer=answer.text, feedback=(mark,))
+        for number, (text, answer, mark) in enumerate(zip(asked, own, marks, strict=True))
     ]
 
 
