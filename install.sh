@@ -296,7 +296,9 @@ remove() {
         return
     fi
     erase "$home"
-    erase "${XDG_CACHE_HOME:-$HOME/.cache}/reef/wheels"
+    for kept in wheels environments bases; do
+        erase "${XDG_CACHE_HOME:-$HOME/.cache}/reef/$kept"
+    done
 }
 
 stop_daemons() {

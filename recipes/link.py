@@ -161,8 +161,7 @@ class JobContext:
     def train(self, module: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         from recipes.lora import environment  # not at import: few recipes train
 
-        python = environment.python(self.say)
-        return trained([str(python), "-P", "-m", module], spec, self._teller, self.directory)
+        return trained(environment.command(module, self.say), spec, self._teller, self.directory)
 
 
 def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ A scenario of its own a run, so that it starts from nothing and touches nobody's
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from daemon.core.errors import NotFound, ReefError
@@ -29,6 +30,8 @@ class Loop:
 
     def __init__(self, place: Home, story: Story, seed: int) -> None:
         self.scenario = f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
+        #: The rule and the weights are judged apart, each against the same beginning.
+        self._rule_scenario = f"{self.scenario}-rule"
         self.harness: Facts = {}
         self.weights: Facts = {}
         self._place = place
@@ -70,31 +73,44 @@ class Loop:
             for prompt in lines("held_out.txt")
         ]
         facts = [task | {"set": "regression"} for task in person.tasks("regression.yaml")]
-        self._client.post("/reef/tasks", {"tasks": held_out + facts}, scope=self.scenario)
-        self._before = self._measure()
+        for scenario in (self.scenario, self._rule_scenario):
+            self._client.post("/reef/tasks", {"tasks": held_out + facts}, scope=scenario)
+        self._before = self._measure(self.scenario)
         self._story.say(f"{len(held_out)} other questions are held out: nothing below ever learns from them")
         return self._told(self._before)
 
     def feed_back(self) -> Facts:
         """One typed note and a few marks."""
-        note = self._report({"feedback": NOTE, "references": [self._asked[-1].receipt]})
+        note = self._report({"feedback": NOTE, "references": [self._asked[-1].receipt]}, self.scenario)
         self._story.say(f"the person (scripted) types one note on the last answer: {NOTE!r}")
         longest = sorted(self._asked, key=lambda answer: -len(answer.text))[:_SHOWN]
-        marks = [self._report({"score": 0.0, "references": [answer.receipt]}) for answer in longest]
+        marks = [self._report({"score": 0.0, "references": [item.receipt]}, self.scenario) for item in longest]
         self._story.say(f"and marks {len(marks)} long answers bad; no answer is corrected, no example given")
         return {"note": note, "marks": marks}
 
     def try_harness(self) -> Facts:
         """The note as a rule: no model needed to make it, the gate to judge it."""
-        release = self._judged(self._run("playbook", {}))
+        speaker = replace(self._speaker, scenario=self._rule_scenario)
+        receipt = person.ask(speaker, self._questions[:1])[0].receipt
+        self._report({"feedback": NOTE, "references": [receipt]}, self._rule_scenario)
+        release = self._judged(self._run("playbook", {}, self._rule_scenario), self._rule_scenario)
         gate = release["gate"]
-        self.harness = _figures(gate)
+        self.harness = {
+            "before": gate["incumbent_passed"],
+            "after": gate["candidate_passed"],
+            "of": len(gate["pairs"]),
+            "verdict": gate["verdict"],
+        }
+        if release["state"] == "released":
+            told = self._told(self._measure(self._rule_scenario))
+            before = self._told_quietly(self._before)
+            self.harness |= {"before": before["passed"], "after": told["passed"], "of": told["of"]}
         return {"release": _short(release), **self.harness}
 
     def try_weights(self) -> Facts:
         """The note into the weights, judged, released and swapped in while somebody goes on asking."""
         with Traffic(self._speaker, self._questions) as traffic:
-            release = self._judged(self._run("sft", {"seed": self._seed}))
+            release = self._judged(self._run("sft", {"seed": self._seed}, self.scenario), self.scenario)
             released = release["state"] == "released"
             if released and not traffic.wait_for(release["id"], _SWAP_SECONDS):
                 raise ReefError(f"{release['id']} has not answered within {_SWAP_SECONDS:.0f} s", hint="reef logs")
@@ -107,7 +123,7 @@ class Loop:
 
     def measure_after(self) -> Facts:
         """The same held-out prompts again, on what serves now."""
-        after = self._measure()
+        after = self._measure(self.scenario)
         told = self._told(after)
         before = self._told_quietly(self._before)
         self.weights = {"before": before["passed"], "after": told["passed"], "of": told["of"], **self.weights}
@@ -148,12 +164,12 @@ class Loop:
 
     # -- pieces ---------------------------------------------------------------------------------------
 
-    def _report(self, body: Facts) -> str:
-        return str(self._client.post("/reef/report", body, scope=self.scenario)["agent_record_id"])
+    def _report(self, body: Facts, scenario: str) -> str:
+        return str(self._client.post("/reef/report", body, scope=scenario)["agent_record_id"])
 
-    def _measure(self) -> list[Facts]:
-        """Every task of the scenario, answered by its head: one JSON line each."""
-        return list(self._client.lines("/reef/tasks/run", {"scenario": self.scenario}))
+    def _measure(self, scenario: str) -> list[Facts]:
+        """Every task of a scenario, answered by its head: one JSON line each."""
+        return list(self._client.lines("/reef/tasks/run", {"scenario": scenario}))
 
     def _told(self, items: list[Facts]) -> Facts:
         told = self._told_quietly(items)
@@ -169,10 +185,10 @@ class Loop:
         facts = [item["passed"] for item in items if item["set"] == "regression"]
         return {"passed": sum(gate), "of": len(gate), "facts": sum(facts), "facts_of": len(facts)}
 
-    def _run(self, recipe: str, config: Facts) -> Facts:
+    def _run(self, recipe: str, config: Facts, scenario: str) -> Facts:
         """Start a recipe's job and follow it to its end."""
-        self._story.say(f"$ reef recipes run {recipe} --scenario {self.scenario}")
-        job: Facts = self._client.post("/reef/jobs", {"recipe": recipe, "config": config}, scope=self.scenario)
+        self._story.say(f"$ reef recipes run {recipe} --scenario {scenario}")
+        job: Facts = self._client.post("/reef/jobs", {"recipe": recipe, "config": config}, scope=scenario)
         follow = Follower(self._story.say)
         deadline = time.monotonic() + _JOB_SECONDS
         while job["state"] in ("queued", "running"):
@@ -187,11 +203,11 @@ class Loop:
             raise ReefError(f"{job['id']} {job['state']}: {job['error']}", hint=f"reef jobs show {job['id']}")
         return job
 
-    def _judged(self, job: Facts) -> Facts:
+    def _judged(self, job: Facts, scenario: str) -> Facts:
         """The job's candidate with its evidence, pair by pair."""
         if job["release_id"] is None:
             raise ReefError(f"{job['recipe']} proposed nothing: {job['message']}", hint=f"reef jobs show {job['id']}")
-        release: Facts = self._release(job["release_id"])
+        release = self._release(job["release_id"], scenario)
         gate = release["gate"]
         self._story.say(f"candidate: {release['reason']}")
         marks = "".join(_mark(pair) for pair in gate["pairs"])
@@ -202,13 +218,13 @@ class Loop:
             self._story.quote(f"  candidate ({_passes(pair['candidate'])}):", pair["candidate_answer"], 80)
         self._story.say(f"verdict: {gate['verdict']}. {gate['reason']}")
         if release["state"] == "pending":
-            release = self._client.post(f"/reef/releases/{segment(release['id'])}/approve", {}, scope=self.scenario)
+            release = self._client.post(f"/reef/releases/{segment(release['id'])}/approve", {}, scope=scenario)
             self._story.say("the policy is to ask a person first: the person (scripted) approves")
         self._story.say(f"{release['state']}: {release['id']}")
-        return self._release(str(release["id"]))
+        return self._release(str(release["id"]), scenario)
 
-    def _release(self, name: str) -> Facts:
-        found: Facts = self._client.get(f"/reef/releases/{segment(name)}", scenario=self.scenario)
+    def _release(self, name: str, scenario: str) -> Facts:
+        found: Facts = self._client.get(f"/reef/releases/{segment(name)}", scenario=scenario)
         return found
 
     _client: Client
@@ -238,15 +254,6 @@ class Follower:
             self._say(
                 f"{job['recipe']}: {progress['step']}{amount}{'  ' if progress['note'] else ''}{progress['note']}"
             )
-
-
-def _figures(gate: Facts) -> Facts:
-    return {
-        "before": gate["incumbent_passed"],
-        "after": gate["candidate_passed"],
-        "of": len(gate["pairs"]),
-        "verdict": gate["verdict"],
-    }
 
 
 def _short(release: Facts) -> Facts:

@@ -3,13 +3,16 @@
 A step that fails is told and ends the story; nothing is shown that was not measured in this run.
 """
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.errors import ReefError
 from reef_cli import output
 
 Facts = dict[str, Any]
+
+_WORTH_TELLING: Final = 3.0
 
 
 class Story:
@@ -23,13 +26,17 @@ class Story:
         """One step; None when it failed, which has been told."""
         self._number += 1
         self.text(output.bold(f"{self._number}  {title}"))
+        started = time.monotonic()
         try:
             facts = work()
         except ReefError as error:
             self._failed(name, error)
             return None
+        seconds = time.monotonic() - started
         if self._as_json:
-            output.jsonl({"step": name, "ok": True, **facts})
+            output.jsonl({"step": name, "ok": True, "seconds": round(seconds, 1), **facts})
+        if seconds >= _WORTH_TELLING:
+            self.text(output.dim(f"   {seconds:.0f} s"))
         self.text("")
         return facts
 
