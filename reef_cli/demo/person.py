@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.errors import ReefError
 from reef_cli.streaming import Answer, Speaker
@@ -20,6 +20,9 @@ NOTE = "Answer in one short sentence."
 MAX_TOKENS = 48
 #: Asked at once, as several agents would.
 AT_ONCE = 8
+#: A person in conversation pauses; and training only gets what answering leaves.
+_THINKING_SECONDS: Final = 2.0
+_FEW: Final = 3
 
 
 def lines(name: str) -> list[str]:
@@ -69,11 +72,11 @@ class Traffic:
         self._thread.join()
 
     def wait_for(self, release_id: str, seconds: float) -> bool:
-        """Whether a release has answered within that time."""
+        """Whether a release has given a few answers within that time."""
         deadline = time.monotonic() + seconds
-        while release_id not in self.answered and time.monotonic() < deadline:
+        while self.answered[release_id] < _FEW and time.monotonic() < deadline:
             time.sleep(0.05)
-        return release_id in self.answered
+        return self.answered[release_id] >= _FEW
 
     def _run(self) -> None:
         number = 0
@@ -84,4 +87,4 @@ class Traffic:
             except ReefError as error:
                 self.failed.append(error.message)
             number += 1
-            self._done.wait(0.5)
+            self._done.wait(_THINKING_SECONDS)
