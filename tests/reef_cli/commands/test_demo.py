@@ -1,87 +1,74 @@
-"""`reef demo`: real answers, receipts, a report, the trace; and an honest exit code."""
+"""`reef demo`: the whole loop on the real model, with figures that a person can rely on; and an honest exit code."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
+from reef_cli.demo.loop import Follower
+from reef_cli.demo.pi import pi
+from reef_cli.demo.story import Story
 from tests.fakes.daemon import running_daemon
-from tests.fakes.provider import Fault, Turn
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef, Result
 
 
-def steps(result: Result) -> dict[str, dict[str, object]]:
-    return {step["step"]: step for step in result.json()["steps"]}
+def test_a_provider_has_no_weights_to_train_and_the_next_step_is_named(served: Served, cli: Reef) -> None:
+    told = cli("demo", "--quick")
+    assert told.code == ExitCode.FAILED
+    assert "failed: the configuration says that 'p' answers; the demo trains the model inside" in told.out
+    assert "hint: REEF_HOME=$(mktemp -d) reef demo" in told.out
+    assert told.out.splitlines()[-1] == "Failed: serve. Next: reef doctor"
 
 
-def test_it_shows_what_happened_and_what_to_do_next(served: Served, cli: Reef) -> None:
-    served.provider.turns = (Turn("A reef is \x1b[31ma wall."),)
-    result = cli("demo", "--no-pi")
-    assert result.code == 0, result.out + result.err
-    assert "A reef is \\x1b[31ma wall." in result.out
-    assert "receipt rec_" in result.out
-    assert "* good" in result.out
-    assert 'eval "$(reef env)"' in result.out.partition("Next")[2]
+def test_a_failure_is_a_line_of_json_too(served: Served, cli: Reef) -> None:
+    told = cli("demo", "--quick", "--json")
+    assert told.code == ExitCode.FAILED
+    assert [json.loads(line)["ok"] for line in told.out.splitlines()] == [False]
 
 
-def test_its_json_is_one_document_with_the_facts(served: Served, cli: Reef) -> None:
-    served.provider.turns = (Turn("A reef."),)
-    result = cli("demo", "--no-pi", "--json")
-    assert result.code == 0
-    found = steps(result)
-    assert list(found) == ["daemon", "model", "chat", "messages", "report", "trace"]
-    assert found["chat"]["answer"] == "A reef."
-    assert "skipped" in found["messages"]
-    receipt = found["chat"]["receipt"]
-    record = served.daemon.get(f"/reef/records/{receipt}")
-    assert (record["scenario"], record["reports"][0]["score"]) == ("demo", 1.0)
-    assert found["trace"]["request_bytes"] == len(served.daemon.control("GET", f"/reef/records/{receipt}/request")[1])
+def test_a_job_is_followed_by_steps_and_fifths(capsys: pytest.CaptureFixture[str]) -> None:
+    follow = Follower(Story(as_json=False).say)
+    for done in range(11):
+        progress = {"step": "train", "done": done, "total": 10, "note": ""}
+        follow.told({"recipe": "sft", "message": "the note is enough", "progress": progress})
+    lines = capsys.readouterr().out.split("\n   ")
+    assert lines[0].strip() == "sft: the note is enough"
+    assert [line.strip() for line in lines[1:]] == [f"sft: train {done} of 10" for done in (0, 2, 4, 6, 8, 10)]
 
 
-def test_a_step_that_fails_is_told_and_makes_the_exit_code(served: Served, cli: Reef) -> None:
-    served.provider.faults.append(Fault(status=500))
-    result = cli("demo", "--no-pi")
-    assert result.code == ExitCode.FAILED
-    assert "failed: " in result.out
-    assert result.out.splitlines()[-1].startswith("Failed: chat, report, trace.")
-
-
-def test_without_node_it_goes_on(served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_node_pi_is_left_out(
+    reef_home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    served.provider.turns = (Turn("A reef."),)
-    result = cli("demo", "--json")
-    assert result.code == 0
-    assert steps(result)["pi"]["skipped"] == "there is no Node.js with npm on this machine"
-
-
-@pytest.fixture
-def embedded(reef_home: Home, model_path: Path, run_reef: Callable[..., Result]) -> Iterator[Callable[..., Result]]:
-    """``reef`` on a home whose daemon answers from the real model."""
-    with running_daemon(reef_home):
-        assert run_reef(reef_home, "models", "add", str(model_path), "--use").code == 0
-        yield lambda *words: run_reef(reef_home, *words)
-
-
-@pytest.mark.engine
-def test_the_real_model_answers_in_both_dialects(embedded: Callable[..., Result]) -> None:
-    result = embedded("demo", "--no-pi", "--json")
-    assert result.code == 0, result.out
-    found = steps(result)
-    assert found["chat"]["answer"]
-    assert found["messages"]["answer"]
-    record = found["trace"]["record"]
-    assert isinstance(record, dict)
-    assert record["completion_tokens"] > 0
-    assert len(record["weights"]) == 64
+    facts = pi(reef_home, Story(as_json=False), "demo")
+    assert facts == {"skipped": "there is no Node.js with npm on this machine"}
+    assert capsys.readouterr().out == "   left out: there is no Node.js with npm on this machine\n"
 
 
 @pytest.mark.slow
 @pytest.mark.engine
-def test_real_pi_is_answered_by_the_real_model(embedded: Callable[..., Result]) -> None:
-    result = embedded("demo", "--json")
-    assert result.code == 0, result.out
-    assert steps(result)["pi"]["answer"]
-    assert steps(result)["pi"]["turns"] == 1
+def test_a_note_becomes_weights_and_a_rule_both_judged_and_pi_works_on_the_release(
+    reef_home: Home, model_path: Path, run_reef: Callable[..., Result]
+) -> None:
+    with running_daemon(reef_home) as daemon:
+        assert run_reef(reef_home, "models", "add", str(model_path), "--use").code == 0
+        told = run_reef(reef_home, "demo", "--json")
+        assert told.code == 0, told.out[-2000:] + told.err
+        *lines, result = map(json.loads, told.out.splitlines())
+        steps: dict[str, dict[str, Any]] = {line["step"]: line for line in lines}
+        chain = daemon.get(f"/reef/releases?scenario={steps['serve']['scenario']}")["items"]
+    assert list(steps) == ["serve", "ask", "before", "feedback", "harness", "weights", "after", "rollback", "pi"]
+    weights, harness = result["weights"], result["harness"]
+    assert (weights["of"], weights["verdict"]) == (40, "accept")
+    assert weights["before"] <= 4
+    assert weights["after"] >= 36
+    assert harness["verdict"] in ("accept", "reject", "inconclusive")
+    assert steps["after"]["facts"] >= steps["before"]["facts"] - 2
+    assert steps["weights"]["served"][chain[-1]["id"]] >= 3
+    assert [release["kind"] for release in chain] == ["rollback", "rollback", "learned"]
+    assert steps["pi"]["answer"]
