@@ -63,6 +63,8 @@ class Releases(Chain):
         if not _JOB.fullmatch(candidate.job):
             raise RecipeError(f"{candidate.job!r} is not a job's id")
         with Reader(self._repository) as reader:
+            if known := self._known(reader, candidate):
+                return known  # its parent may be the very release it became
             parent = self._parent(reader, candidate)
             writer = Writer(self._repository)
             blobs, files = self._content(writer, candidate, parent)

@@ -116,6 +116,11 @@ def test_a_job_is_released_once(releases: Releases) -> None:
     assert releases.head("default") == back
 
 
+def test_a_job_that_asks_again_from_its_own_release_gets_it(releases: Releases) -> None:
+    first = released(releases, "job_1")
+    assert releases.propose(candidate("job_1", parent=first.id), ACCEPTED).id == first.id
+
+
 def test_jobs_whose_names_begin_alike_are_two(releases: Releases) -> None:
     first = released(releases, "job_11")
     second = released(releases, "job_1", first.id)
