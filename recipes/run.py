@@ -163,9 +163,7 @@ def _candidate(
 # -- 3. the gate --------------------------------------------------------------------------------------
 
 
-def _judged(
-    spec: Spec, candidate: Candidate, batch: Batch, context: JobContext, channel: "Channel"
-) -> GateResult:
+def _judged(spec: Spec, candidate: Candidate, batch: Batch, context: JobContext, channel: "Channel") -> GateResult:
     """A task that came only after its prompt was claimed has been learned, so it cannot tell: it is left out."""
     learned = {said for one in batch.experience for said in one.asked()}
     tasks = context.whole_tasks(TaskSet.GATE)

@@ -50,7 +50,7 @@ class Score:
         """Of the gate tasks alone."""
         if is_better(self.wins, self.losses, self.alpha):
             return Verdict.ACCEPT
-        return Verdict.REJECT if is_worse(self.wins, self.losses, self.alpha) else Verdict.INCONCLUSIVE
+        return Verdict.REJECT if is_worse(self.wins, self.losses) else Verdict.INCONCLUSIVE
 
     def result(self, verdict: Verdict, reason: str, guard: Guard | None, began: float) -> GateResult:
         return GateResult(
@@ -86,7 +86,7 @@ def judge(  # noqa: PLR0913 - the whole comparison in one call; everything by ke
     """Compare the two and decide.
 
     ACCEPT: e-value >= 1/alpha (the first time it is, then no more pairs run) and the regression set holds. REJECT: a
-    hard fault, the reverse e-value >= 1/alpha, or a regression set that does not hold. INCONCLUSIVE: neither, with what
+    hard fault, the reverse e-value >= 10, or a regression set that does not hold. INCONCLUSIVE: neither, with what
     it would take. ``done`` are pairs that this job ran before: they are taken as they are and the result is the same;
     ``on_pair`` hears each new one, of both sets, as soon as it is known. ``pairs`` of the result are the gate tasks'.
     """
