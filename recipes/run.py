@@ -97,7 +97,7 @@ def _result(spec: Spec, directory: JobDirectory, channel: "Channel") -> Result:
 
     # 3. Let the gate judge it: the recipe has no say any more.
     channel.progress(Progress("gate"))
-    return Result(candidate, _judged(spec, candidate, batch, context, channel))
+    return Result(candidate, _judged(spec, candidate, batch, context=context, channel=channel))
 
 
 # -- 1. select and claim ------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _candidate(
 # -- 3. the gate --------------------------------------------------------------------------------------
 
 
-def _judged(spec: Spec, candidate: Candidate, batch: Batch, context: JobContext, channel: "Channel") -> GateResult:
+def _judged(spec: Spec, candidate: Candidate, batch: Batch, *, context: JobContext, channel: "Channel") -> GateResult:
     """A task that came only after its prompt was claimed has been learned, so it cannot tell: it is left out."""
     learned = {said for one in batch.experience for said in one.asked()}
     tasks = context.whole_tasks(TaskSet.GATE)

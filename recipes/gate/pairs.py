@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from daemon.core.learning import Task
+from daemon.core.learning import Task, canonical
 from daemon.core.releases import Pair
 from recipes.base import Answer, Context
 from recipes.gate.variant import Variant
@@ -24,6 +24,14 @@ _SHOWN: Final = 400
 def ordered(tasks: Sequence[Task]) -> list[Task]:
     """By a hash of prompt and check; the same for every candidate."""
     return sorted(tasks, key=lambda task: (sha256(f"{task.prompt}\0{task.check}".encode()).digest(), task.id))
+
+
+def independent(tasks: Sequence[Task]) -> list[Task]:
+    """In that order, one a prompt: several checks of one answer are one piece of evidence, however often they agree."""
+    found: dict[str, Task] = {}
+    for task in ordered(tasks):
+        found.setdefault(canonical(task.prompt), task)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
