@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from daemon.core import playbook
+from daemon.core.errors import Conflict
 from daemon.core.learning import Check, Task, TaskSet
+from daemon.core.records import Message
 from daemon.core.releases import GateResult, Pair, Verdict
-from recipes.base import Which
+from recipes.base import Answer, Which
 from recipes.gate.judge import judge
 from recipes.gate.pairs import ordered
 from recipes.gate.variant import Variant
@@ -203,6 +205,20 @@ def test_each_task_has_its_own_limit() -> None:
     assert {most for _, _, most in job.asked} == {64, 500}
     assert {pair.task: pair.candidate for pair in result.pairs}["tsk_long"]
     assert result.candidate_passed == 1  # the others were cut off
+
+
+def test_weights_that_change_half_way_end_the_comparison() -> None:
+    """Half of its answers would be somebody else's: a head that moved, another model."""
+
+    class Swapped(FakeJob):
+        def _answer(self, conversation: Sequence[Message], which: Which, max_tokens: int) -> Answer:
+            answer = super()._answer(conversation, which, max_tokens)
+            return replace(answer, weights="other") if self.answered > 16 else answer
+
+    heard: list[Pair] = []
+    with pytest.raises(Conflict, match="what serves changed while the gate compared: head, then other"):
+        judged(Swapped(lambda *_: "It is so."), SENTENCE, heard=heard)
+    assert len(heard) == 8
 
 
 def test_many_checks_of_one_answer_prove_no_more_than_one() -> None:
