@@ -93,7 +93,7 @@ class Context(Protocol):
         ...
 
     def tasks(self, set: TaskSet) -> list[Task]:
-        """Tasks of the scenario. Gate tasks come without prompts that could be learned: only their checks count."""
+        """Tasks of the scenario. Those that decide (gate, regression) come without their prompts: nothing to learn."""
         ...
 
     def answer(

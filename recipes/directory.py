@@ -147,6 +147,10 @@ class JobDirectory(NamedTuple):
             os.truncate(path, len(whole))
         return [msgspec.json.decode(line, type=Pair) for line in whole.splitlines()]
 
+    def was_judged(self) -> bool:
+        """Whether any of its answers was compared, however it ended."""
+        return (self.root / "gate.jsonl").exists()
+
     def add_pair(self, pair: Pair) -> None:
         with (self.root / "gate.jsonl").open("ab") as file:
             file.write(msgspec.json.encode(pair) + b"\n")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -127,6 +128,11 @@ class JobContext:
         return path, sha256
 
     def tasks(self, set: TaskSet) -> list[Task]:
+        found = self.whole_tasks(set)
+        return found if set is TaskSet.SEARCH else [replace(task, prompt="") for task in found]
+
+    def whole_tasks(self, set: TaskSet) -> list[Task]:
+        """With the prompts of those that decide: for the gate alone."""
         return self._link.tasks(self.scenario, set)
 
     def answer(

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from daemon.core.errors import Conflict, RecipeError, ReefError
-from daemon.core.learning import Batch, Progress, TaskSet
+from daemon.core.learning import Batch, Progress, TaskSet, canonical
 from daemon.core.paths import home
 from daemon.core.releases import Candidate, GateResult, Pair
 from daemon.core.version import __version__
@@ -97,7 +97,7 @@ def _result(spec: Spec, directory: JobDirectory, channel: "Channel") -> Result:
 
     # 3. Let the gate judge it: the recipe has no say any more.
     channel.progress(Progress("gate"))
-    return Result(candidate, _judged(spec, candidate, context, channel))
+    return Result(candidate, _judged(spec, candidate, batch, context=context, channel=channel))
 
 
 # -- 1. select and claim ------------------------------------------------------------------------------
@@ -163,7 +163,13 @@ def _candidate(
 # -- 3. the gate --------------------------------------------------------------------------------------
 
 
-def _judged(spec: Spec, candidate: Candidate, context: JobContext, channel: "Channel") -> GateResult:
+def _judged(spec: Spec, candidate: Candidate, batch: Batch, *, context: JobContext, channel: "Channel") -> GateResult:
+    """A task that came only after its prompt was claimed has been learned, so it cannot tell: it is left out."""
+    learned = {said for one in batch.experience for said in one.asked()}
+    tasks = context.whole_tasks(TaskSet.GATE)
+    held_out = [task for task in tasks if canonical(task.prompt) not in learned]
+    if left := len(tasks) - len(held_out):
+        channel.say(f"{left} of {len(tasks)} gate tasks are left out: this candidate learned from their prompts")
     after = {**spec.harness, **candidate.harness}
     files = {path: text for path, text in after.items() if text is not None}
 
@@ -173,8 +179,8 @@ def _judged(spec: Spec, candidate: Candidate, context: JobContext, channel: "Cha
 
     return judge(
         context,
-        tasks=context.tasks(TaskSet.GATE),
-        regression=context.tasks(TaskSet.REGRESSION),
+        tasks=held_out,
+        regression=context.whole_tasks(TaskSet.REGRESSION),
         incumbent=Variant(dict(spec.harness), Which.HEAD),
         candidate=Variant(files, Which.CANDIDATE if candidate.lora else Which.HEAD),
         alpha=spec.alpha,

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 from adapters.pi import OLDEST_NODE
 from adapters.plan import find_node
+from daemon.core.client import Client
 from daemon.core.config import DEFAULT_PORT, Config, load
 from daemon.core.discovery import port_holder
 from daemon.core.errors import ConfigError, ReefError, Unreachable
 from daemon.core.paths import Home
 from reef_cli import lifecycle, output
-from reef_cli.client import Client
 
 _LOW_DISK = 2_000_000_000
 _NO_DISK = 200_000_000

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from daemon.core.client import Client
 from daemon.core.errors import Unreachable
 from daemon.core.paths import Home
 from daemon.core.version import PROTOCOL, __version__
 from reef_cli import diagnostics
-from reef_cli.client import Client
 
 if TYPE_CHECKING:
     import subprocess

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from daemon.core.client import Client
 from daemon.core.errors import NotFound, UsageError
-from reef_cli.client import Client
 
 _PAGE = 500
 #: How far back a beginning is looked for.

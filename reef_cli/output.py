@@ -106,12 +106,9 @@ def _width(text: str) -> int:
     """Terminal columns: East Asian wide characters take two, combining marks none."""
     if text.isascii():
         return len(text)
-    import unicodedata
+    from daemon.core.plaintext import width  # not at import: few texts need its tables
 
-    return sum(
-        0 if unicodedata.combining(char) or char in _JOINERS else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
+    return width(text)
 
 
 def size(count: float) -> str:

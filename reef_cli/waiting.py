@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import ExitCode, GateRefused, ReefError
 from reef_cli import diagnostics, output
-from reef_cli.client import Client, segment
 
 _PAUSE_SECONDS = 0.3
 _OVER = ("done", "failed", "cancelled")

@@ -73,7 +73,8 @@ class LearningConfig:
 
     #: ``auto``: an accepted candidate is released; ``review``: it waits for `reef releases approve`.
     policy: Literal["auto", "review"] = "auto"
-    #: Most a candidate that is no better may be accepted: the gate's error rate.
+    #: The gate's error rate: how often a candidate that is no better may be accepted. It holds for the first that a
+    #: scenario's tasks judge within 30 days; the n-th gets alpha / n^2, so that trying often does not help.
     alpha: float = 0.1
     #: Regression tasks that a candidate may lose, critical ones apart (none).
     lost_allowed: int = 1

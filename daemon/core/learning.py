@@ -3,12 +3,20 @@
 Neutral between recipes: the stream gives these, recipes read them, the store keeps them.
 """
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from daemon.core.records import Message
+
+
+def canonical(prompt: str) -> str:
+    """What makes two prompts the same to the gate: their words, whatever the case, blanks and punctuation."""
+    folded = unicodedata.normalize("NFKC", prompt).casefold()
+    return " ".join(re.findall(r"\w+", folded)) or folded.strip()
 
 
 class Split(StrEnum):
@@ -65,9 +73,9 @@ class Experience:
         edits = [said.edit for said in self.feedback if said.edit]
         return edits[-1] if edits else None
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(said.text for said in self.feedback if said.text)
+    def asked(self) -> set[str]:
+        """Everything a person asked in it, `canonical`."""
+        return {canonical(said.text) for said in self.prompt if said.role == "user"}
 
 
 @dataclass(frozen=True, slots=True)

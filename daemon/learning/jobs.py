@@ -27,12 +27,16 @@ from daemon.learning.process import MARK, Ended, environment, last_lines, module
 from daemon.store.jobs import NewJob
 from daemon.store.learning import Learning
 from recipes.directory import JobDirectory, Result, Spec
+from recipes.gate.statistics import spent
 
 _log = logging.getLogger("reef.jobs")
 
 _STARTS: Final = 3
 #: Progress goes to the disk at most this often.
 _TELL_SECONDS: Final = 0.5
+#: How long a candidate counts as a try at its scenario's gate tasks.
+_TRIES_NS: Final = 30 * 86_400 * 1_000_000_000
+_TRIES_MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +179,19 @@ class Jobs:
             served = self._wiring.incumbent(row.scenario)
             spec = Spec(
                 row.id, row.scenario, row.recipe, row.config, served.release, served.harness,
-                alpha=self._config.alpha, lost_allowed=self._config.lost_allowed, model=self._wiring.model(),
+                alpha=self._alpha(row), lost_allowed=self._config.lost_allowed, model=self._wiring.model(),
             )  # fmt: skip
             directory.write_spec(spec)
         return spec
+
+    def _alpha(self, row: JobRow) -> float:
+        """The error rate for the n-th candidate that a scenario's tasks judge within 30 days: those before it were
+        tries, too, whatever became of them.
+        """
+        rows, _ = self._store.jobs(scenario=row.scenario, limit=_TRIES_MOST)
+        since = time.time_ns() - _TRIES_NS
+        tries = (one for one in rows if one.id != row.id and one.created_ns > since)
+        return spent(self._config.alpha, 1 + sum(self.directory(one.id).was_judged() for one in tries))
 
     async def _begun(self, row: JobRow, directory: JobDirectory) -> JobRow:
         """Count the start. Raises ReefError when the ones before led nowhere."""

@@ -52,7 +52,8 @@ async def publish_candidate(desk: Desk, candidate: Candidate, gate: GateResult |
     """Do with a job's candidate what gate and policy say; the candidate or the release that came of it.
 
     The same job again gives the same release. Raises Conflict when the head has moved on (the candidate then waits,
-    with that as its note), BadWeights (it is turned down), RecipeError when it may not be kept, EngineUnavailable.
+    with that as its note), BadWeights (it is turned down), RecipeError when it may not be kept. Without an engine to
+    prove its weights it waits for a person: what it learned from is used up, since it may be released yet.
     """
     accepted = gate is not None and gate.verdict is Verdict.ACCEPT
     state = ReleaseState.PENDING if accepted else ReleaseState.REJECTED
@@ -69,6 +70,8 @@ async def publish_candidate(desk: Desk, candidate: Candidate, gate: GateResult |
     except Conflict as error:
         await _retell(desk, proposed, ReleaseState.PENDING, f"stale: {error.message}")
         raise
+    except EngineUnavailable as error:
+        return await _retell(desk, proposed, ReleaseState.PENDING, f"not released: {error.message}")
     except BadWeights as error:
         await _retell(desk, proposed, ReleaseState.REJECTED, error.message)
         raise
@@ -129,9 +132,10 @@ async def _release(desk: Desk, proposed: Release) -> Release:
     return release
 
 
-async def _retell(desk: Desk, proposed: Release, state: ReleaseState, note: str) -> None:
+async def _retell(desk: Desk, proposed: Release, state: ReleaseState, note: str) -> Release:
     told = await asyncio.to_thread(desk.releases.retell, proposed.scenario, proposed.id, state, note)
     desk.heads.told(told)
+    return told
 
 
 def _with_base(candidate: Candidate) -> Candidate:

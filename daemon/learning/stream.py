@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from daemon.core import plain
 from daemon.core.errors import BadRequest, UsageError
-from daemon.core.learning import Experience, JobRow, Split
+from daemon.core.learning import Experience, JobRow, Split, canonical
 from daemon.core.records import Dialect, Message
 from daemon.store.experience import Raw, Wanted
 from daemon.store.learning import Learning
@@ -49,11 +49,6 @@ def number_of(release: str) -> int:
     """A release's place in its chain; 0 for the base and for what no chain gave."""
     found = _NUMBER.match(release)
     return int(found[1]) if found else 0
-
-
-def canonical(prompt: str) -> str:
-    """What makes two prompts the same."""
-    return " ".join(prompt.split()).casefold()
 
 
 def carried(signals: Collection[str]) -> tuple[str, ...]:
@@ -106,7 +101,7 @@ class Stream:
                 replace(wanted, after=cursor, limit=room), lambda session: split_of(session) is ask.split
             )
             for raw, one in _read(raws, job.scenario, head):
-                if (max_staleness is not None and one.staleness > max_staleness) or not held.isdisjoint(_asked(one)):
+                if (max_staleness is not None and one.staleness > max_staleness) or not held.isdisjoint(one.asked()):
                     continue
                 known = found.get(raw.content)
                 found[raw.content] = one if known is None else _merged(known, one)
@@ -117,10 +112,6 @@ def _merged(first: Experience, again: Experience) -> Experience:
     """The same prompt and answer once more: what was said of it was said of both."""
     known = {said.id for said in first.feedback}
     return replace(first, feedback=first.feedback + tuple(said for said in again.feedback if said.id not in known))
-
-
-def _asked(one: Experience) -> set[str]:
-    return {canonical(said.text) for said in one.prompt if said.role == "user"}
 
 
 def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Experience]]:

@@ -71,6 +71,7 @@ _routes = [
     Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
+    Route("/reef/harness/versions", install.versions),
     Route("/reef/harness/install", install.install),
     Route("/reef/harness/adapters", install.adapters),
 ]

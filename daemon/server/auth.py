@@ -27,7 +27,7 @@ _AGENT_ROUTES: Final = frozenset(
         ("GET", "/reef/last"),
         ("GET", "/"),
         ("HEAD", "/"),
-        *(("GET", f"/reef/harness{path}") for path in ("", "/releases", "/install", "/adapters")),
+        *(("GET", f"/reef/harness{path}") for path in ("", "/releases", "/versions", "/install", "/adapters")),
     }
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})

@@ -20,20 +20,26 @@ from recipes.gate import card
 
 _UPGRADES = ("auto", "ask", "pinned")
 _NEWER_MOST = 50
+_VERSIONS_MOST = 1000
 #: What an agent is told where the model is a provider's, whose window nobody here knows.
 _REMOTE_CONTEXT = 128_000
 _EMBEDDED_CONTEXT = 8192
 
 
 async def harness(request: Request) -> Response:
-    """``GET /reef/harness``: one release (``release_id``; else the head), and what a wrapper needs beside it."""
+    """``GET /reef/harness``: one release (``release_id``; else the head), and what a wrapper needs beside it.
+
+    The public client calls a release's id its version, when it asks and when it reads: both words are understood.
+    """
     daemon, scenario = runtime(request), _scenario(request)
     base.adapter(request.query_params.get("adapter", "pi"))
-    wanted = request.query_params.get("release_id")
+    wanted = request.query_params.get("release_id") or request.query_params.get("version")
     embedded = daemon.config.engine == "embedded"
+    told = await read(delivered, daemon.releases, scenario, wanted)
     return answer(
         {
-            **await read(delivered, daemon.releases, scenario, wanted),
+            **told,
+            "artifact_version": told["release_id"],
             "scenario": scenario,
             "url": f"http://127.0.0.1:{daemon.port}",
             "models": daemon.router.model_names(),
@@ -50,6 +56,13 @@ async def newer(request: Request) -> Response:
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
     rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
     return answer([_facts(row) for row in rows if row.number > int(after)])
+
+
+async def versions(request: Request) -> Response:
+    """``GET /reef/harness/versions``: the chain as the public client lists it, the newest last."""
+    rows, _ = await read(runtime(request).releases.list, _scenario(request), _VERSIONS_MOST, None)
+    told = [{"artifact_version": row.id, "parent": row.parent, **_facts(row)} for row in reversed(rows)]
+    return answer({"versions": told})
 
 
 async def adapters(request: Request) -> Response:

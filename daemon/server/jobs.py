@@ -141,7 +141,10 @@ def _check_split(daemon: Runtime, receipts: tuple[str, ...]) -> None:
 async def answered(request: Request) -> Response:
     daemon, row = runtime(request), await _running(request)
     asked = answers.parse(await body(request))
-    like = await answers.like(daemon.store, row.scenario)
+    side = daemon.learning
+    if row.id not in side.like:
+        side.like = {row.id: await answers.like(daemon.store, row.scenario)}  # one job at a time
+    like = side.like[row.id]
     lora = await _lora(daemon, row, asked.which)
     return answer(await answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora))
 

@@ -16,6 +16,7 @@ from daemon.learning.catalogue import Catalogue
 from daemon.learning.jobs import Incumbent, Jobs, Wiring
 from daemon.learning.scheduler import Scheduler
 from daemon.learning.stream import Stream
+from daemon.server.answers import As
 from daemon.server.events import Changes
 from daemon.store.db import Store
 
@@ -43,6 +44,8 @@ class LearningSide:
     seams: Seams
     #: Adapters that the engine has checked for a job, by path, so that it is asked once each.
     checked: dict[Path, LoraFile] = field(default_factory=dict)
+    #: How the job that runs is answered, decided once: an agent's next request must not change it half way.
+    like: dict[str, As] = field(default_factory=dict)
 
 
 @asynccontextmanager

@@ -1,11 +1,11 @@
 """The gate: whether a candidate is better than what serves, by generation and each task's check, pair by pair.
 
 Verdicts keep their promise (METHODS R3): a candidate that is no better is accepted at most ``alpha`` of the time,
-though every pair is looked at. That breaks if the order of tasks depends on answers, if a pair is left out or run again
-until it fits, or if anything but answers and checks decides (log-probabilities accepted a half-shuffled signal 40-0).
-Answers are greedy (temperature 0), so no noise floor (R13) is measured. What noise remains (which requests an engine
-decodes together may turn a tie between two tokens: 3 of 8 answers of a model differed from its own) falls on both sides
-alike: it costs power, never error rate.
+though every pair is looked at. That breaks if the order of tasks depends on answers, if one prompt counts twice, if a
+pair is left out or run again until it fits, or if anything but answers and checks decides (log-probabilities accepted a
+half-shuffled signal 40-0). Answers are greedy (temperature 0), so no noise floor (R13) is measured. What noise remains
+(which requests an engine decodes together may turn a tie between two tokens: 3 of 8 answers of a model differed from
+its own) falls on both sides alike: it costs power, never error rate.
 """
 
 import time
@@ -16,7 +16,7 @@ from daemon.core.learning import Task
 from daemon.core.releases import GateResult, Guard, Pair, Verdict
 from recipes.base import Context
 from recipes.gate import hard, reasons
-from recipes.gate.pairs import Pairing, ordered
+from recipes.gate.pairs import Pairing, independent, ordered
 from recipes.gate.statistics import e_value, is_better, is_worse, mcnemar_p
 from recipes.gate.variant import Variant
 
@@ -50,7 +50,7 @@ class Score:
         """Of the gate tasks alone."""
         if is_better(self.wins, self.losses, self.alpha):
             return Verdict.ACCEPT
-        return Verdict.REJECT if is_worse(self.wins, self.losses, self.alpha) else Verdict.INCONCLUSIVE
+        return Verdict.REJECT if is_worse(self.wins, self.losses) else Verdict.INCONCLUSIVE
 
     def result(self, verdict: Verdict, reason: str, guard: Guard | None, began: float) -> GateResult:
         return GateResult(
@@ -86,20 +86,23 @@ def judge(  # noqa: PLR0913 - the whole comparison in one call; everything by ke
     """Compare the two and decide.
 
     ACCEPT: e-value >= 1/alpha (the first time it is, then no more pairs run) and the regression set holds. REJECT: a
-    hard fault, the reverse e-value >= 1/alpha, or a regression set that does not hold. INCONCLUSIVE: neither, with what
+    hard fault, the reverse e-value >= 10, or a regression set that does not hold. INCONCLUSIVE: neither, with what
     it would take. ``done`` are pairs that this job ran before: they are taken as they are and the result is the same;
     ``on_pair`` hears each new one, of both sets, as soon as it is known. ``pairs`` of the result are the gate tasks'.
     """
     began = time.monotonic()
-    score = Score(alpha, len(tasks), [])
+    counted = independent(tasks)
+    score = Score(alpha, len(counted), [])
     faults = hard.faults(incumbent, candidate)
     if faults:
         return score.result(Verdict.REJECT, reasons.faulty(faults), None, began)
     if incumbent.told() == candidate.told() and incumbent.which is candidate.which:
         return score.result(Verdict.INCONCLUSIVE, reasons.NOTHING_NEW, None, began)
     pairing = Pairing(context, incumbent, candidate, {pair.task: pair for pair in done}, on_pair)
+    if left := len(tasks) - len(counted):
+        context.say(f"{left} of {len(tasks)} gate tasks ask what another one asks: each prompt counts once")
     context.progress("gate", 0, score.planned)
-    for pair in pairing.run(ordered(tasks)):
+    for pair in pairing.run(counted):
         score.pairs.append(pair)
         context.progress("gate", len(score.pairs), score.planned, reasons.standing(score.wins, score.losses))
         if score.verdict is not Verdict.INCONCLUSIVE:

@@ -6,13 +6,14 @@ sequences for little more than one; who asks for the next pair still sees them o
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
-from daemon.core.learning import Task
+from daemon.core.errors import Conflict
+from daemon.core.learning import Task, canonical
 from daemon.core.releases import Pair
-from recipes.base import Answer, Context
+from recipes.base import Answer, Context, Which
 from recipes.gate.variant import Variant
 
 #: Tasks whose answers are asked for together, a side at a time.
@@ -26,6 +27,14 @@ def ordered(tasks: Sequence[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: (sha256(f"{task.prompt}\0{task.check}".encode()).digest(), task.id))
 
 
+def independent(tasks: Sequence[Task]) -> list[Task]:
+    """In that order, one a prompt: several checks of one answer are one piece of evidence, however often they agree."""
+    found: dict[str, Task] = {}
+    for task in ordered(tasks):
+        found.setdefault(canonical(task.prompt), task)
+    return list(found.values())
+
+
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """Both sides, with what is known already."""
@@ -35,6 +44,8 @@ class Pairing:
     candidate: Variant
     done: dict[str, Pair]
     on_pair: Callable[[Pair], None]
+    #: The digest that answered first for each kind of weights: what answers may not change under a comparison.
+    seen: dict[Which, str | None] = field(default_factory=dict)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Pair]:
         """A pair for each task in order. ``on_pair`` hears those that were run now, before they are handed out."""
@@ -64,6 +75,12 @@ class Pairing:
             said = self.context.answer(
                 [side.conversation(task) for task in asked], which=side.which, max_tokens=most, temperature=0.0, seed=0
             )
+            for answer in said:
+                if (first := self.seen.setdefault(side.which, answer.weights)) != answer.weights:
+                    raise Conflict(
+                        f"what serves changed while the gate compared: {first}, then {answer.weights}",
+                        hint="another run of the recipe compares with what serves now",
+                    )
             found.update({task.id: answer for task, answer in zip(asked, said, strict=True)})
         return found
 

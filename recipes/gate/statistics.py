@@ -12,6 +12,8 @@ from typing import Final
 
 #: Sums are scaled down when they pass this, so that thousands of wins stay within a float.
 _LARGE: Final = 1e250
+#: Error rate at which a candidate is called worse. Turning one down costs power only, so it is not spent.
+_WORSE: Final = 0.1
 
 
 def mcnemar_p(wins: int, losses: int) -> float:
@@ -54,14 +56,23 @@ def e_value(wins: int, losses: int) -> float:
     return math.exp(min(log_e_value(wins, losses), 709.0))
 
 
+def spent(alpha: float, candidate: int) -> float:
+    """The error rate at which the n-th candidate (from 1) is judged by the same tasks: alpha / n^2 (METHODS R6).
+
+    Whoever tries often enough gets lucky: at alpha each, one of ten equal candidates passes in two times out of three.
+    So spent, the chance that any of all that are no better passes stays below alpha * pi^2 / 6 = 1.65 alpha.
+    """
+    return alpha / candidate**2
+
+
 def is_better(wins: int, losses: int, alpha: float) -> bool:
     """Whether the candidate is shown to be better at error rate ``alpha``: E >= 1/alpha."""
     return log_e_value(wins, losses) >= -math.log(alpha)
 
 
-def is_worse(wins: int, losses: int, alpha: float) -> bool:
-    """Futility: whether the same test with the roles exchanged shows the candidate to be worse (METHODS R3)."""
-    return is_better(losses, wins, alpha)
+def is_worse(wins: int, losses: int) -> bool:
+    """Futility: whether the same test with the roles exchanged shows the candidate to be worse (METHODS R3: at 10)."""
+    return is_better(losses, wins, _WORSE)
 
 
 def wins_to_go(wins: int, losses: int, alpha: float) -> int:

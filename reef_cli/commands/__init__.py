@@ -106,7 +106,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         },
     ),
     "releases": Group(
-        "What your agents run: evaluated, signed, and every one can be taken back.",
+        "What your agents run: judged, signed, and every one can be taken back.",
         {
             "list": Command(
                 "releases:list_releases",

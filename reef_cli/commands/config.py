@@ -4,11 +4,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+from daemon.core.client import Client
 from daemon.core.config import Config, load
 from daemon.core.errors import Unreachable
 from daemon.core.paths import Home, home
 from reef_cli import diagnostics, output
-from reef_cli.client import Client
 from reef_cli.parameters import AsJson, Help
 
 

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import NotFound, ReefError, UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
-from reef_cli.client import Client, segment
 from reef_cli.commands.recipes import Scenario, Wait, told
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
+from daemon.core.client import Client, segment
 from daemon.core.paths import home
 from reef_cli import output
-from reef_cli.client import Client, segment
 from reef_cli.conversation import verdict
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved

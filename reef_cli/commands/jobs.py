@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
+from daemon.core.client import segment
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
-from reef_cli.client import segment
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved
 from reef_cli.parameters import AsJson, Help

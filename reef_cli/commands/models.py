@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+from daemon.core.client import Client, segment, told_error
 from daemon.core.errors import ReefError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
-from reef_cli.client import Client, segment, told_error
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 

@@ -5,10 +5,10 @@ What moves a head says what it moved. Going back and turning down ask first on a
 
 from typing import Annotated, Any, Literal
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import ExitCode, NotFound
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
-from reef_cli.client import Client, segment
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 

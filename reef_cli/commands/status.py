@@ -3,11 +3,11 @@
 import time
 from typing import Any
 
+from daemon.core.client import Client
 from daemon.core.errors import ExitCode, Unreachable
 from daemon.core.paths import home
 from daemon.core.version import PROTOCOL, __version__
 from reef_cli import lifecycle, output
-from reef_cli.client import Client
 from reef_cli.parameters import AsJson
 
 _MOST_LINES = 24

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
-from reef_cli.client import Client, segment
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 

@@ -3,10 +3,10 @@
 import shlex
 from typing import Annotated, Any
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import NotFound, Unreachable
 from daemon.core.paths import home
 from reef_cli import conversation, diagnostics, output
-from reef_cli.client import Client, segment
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved
 from reef_cli.parameters import AsJson, Help

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.paths import Home
 from reef_cli import output
-from reef_cli.client import Client, segment
 from reef_cli.commands.models import fetch
 from reef_cli.demo import person
 from reef_cli.demo.person import NOTE, Traffic, lines

@@ -8,10 +8,10 @@ from typing import Final
 
 from adapters import apply, base, receipt
 from adapters.plan import Choice, find_node
+from daemon.core.client import Client
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.paths import Home
 from reef_cli import diagnostics
-from reef_cli.client import Client
 from reef_cli.demo.story import Facts, Story
 
 _PROMPT: Final = "What is a coral reef?"

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from daemon.core.client import Client
 from daemon.core.paths import Home
-from reef_cli.client import Client
 from reef_cli.tui.rating import Ratings
 
 Clock = Callable[[], int]

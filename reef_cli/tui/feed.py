@@ -11,8 +11,8 @@ from typing import Final
 
 from textual.message import Message
 
+from daemon.core.client import Client
 from daemon.core.errors import ReefError
-from reef_cli.client import Client
 from reef_cli.tui.messages import Connected, Event, Heard, Lost
 
 _PAUSES: Final = (0.1, 0.2, 0.5, 1.0, 2.0)

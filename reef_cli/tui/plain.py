@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import ReefError
 from reef_cli import conversation, diagnostics, output
-from reef_cli.client import Client, segment
 
 _SHOWN = 10
 _HELP = (

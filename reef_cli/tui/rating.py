@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from daemon.core.client import Client, segment
 from daemon.core.errors import NotFound
-from reef_cli.client import Client, segment
 from reef_cli.tui.text import one_line, rating
 
 _LOOKED_AT = 50

@@ -202,6 +202,23 @@ def test_an_own_task_s_prompt_is_never_offered(shop: Workshop) -> None:
     shop.over(job)
 
 
+def test_a_task_that_came_after_its_prompt_was_claimed_decides_nothing(shop: Workshop) -> None:
+    for number in range(5):  # a session in ten falls to the gate
+        shop.note("late", f"be brief, {number}")
+    job = shop.job("late")
+    shop.task("late", "What is rain?")
+    shop.kill_when(job, lambda: job.candidate() is not None)
+    batch = job.batch()
+    assert batch is not None
+    shop.task("late", f"  {batch.experience[0].prompt[-1].text.upper()}!")
+    for name in ("gate.jsonl", "result.json"):
+        (job.root / name).unlink(missing_ok=True)
+    events = shop.run(job)
+    assert {pair.prompt for pair in job.pairs()} == {"What is rain?"}
+    assert "1 of 2 gate tasks are left out" in " ".join(event["text"] for event in named(events, "say"))
+    shop.over(job)
+
+
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b", "", "a\\b", "a//b", "./a"])
 def test_files_outside_the_harness_are_refused(path: str) -> None:
     with pytest.raises(RecipeError, match="no path below harness"):

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from daemon.core.client import Client
 from daemon.core.discovery import DaemonState, read_state, write_state
 from daemon.core.errors import Unreachable
 from daemon.core.paths import Home
 from daemon.core.version import __version__
 from reef_cli import lifecycle
-from reef_cli.client import Client
 from tests.fakes.daemon import REPOSITORY, until
 from tests.reef_cli.raw_server import answering
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
-from reef_cli.client import segment
+from daemon.core.client import segment
 from reef_cli.tui import transcript
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place

@@ -19,8 +19,8 @@ def test_the_newest_word_counts() -> None:
         Feedback("rep_2", None, None, "a better one"),
         Feedback("rep_3", 1.0, None, None),
     )
-    assert (said.score, said.edit, said.notes) == (1.0, "a better one", ("wrong",))
-    assert (_experience().score, _experience().edit, _experience().notes) == (None, None, ())
+    assert (said.score, said.edit) == (1.0, "a better one")
+    assert (_experience().score, _experience().edit) == (None, None)
 
 
 def test_a_job_is_over_when_nothing_more_will_come_of_it() -> None:

@@ -227,6 +227,25 @@ async def test_the_outcome_follows_the_verdict_and_the_policy(
     assert (over.outcome, over.message) == (outcome, "because")
 
 
+async def test_every_candidate_that_was_compared_counts_as_a_try(bench: Bench) -> None:
+    """Whatever became of it, and for its scenario alone; a job that compared nothing is none."""
+    pair = "open(os.path.join(os.getcwd(), 'gate.jsonl'), 'w').close()"
+    compares = hostile(bench.home.root, "compares", pair)
+    compares_and_fails = hostile(bench.home.root, "compares_and_fails", f"{pair}; raise RuntimeError('no luck')")
+    nothing = hostile(bench.home.root, "nothing", "pass")
+    async with bench.running(alpha=0.2) as jobs:
+
+        async def alpha(recipe: str, scenario: str = "default") -> float:
+            row = await bench.over((await jobs.submit(scenario, recipe, {})).id)
+            spec = jobs.directory(row.id).spec()
+            assert spec is not None
+            return spec.alpha
+
+        assert [await alpha(recipe) for recipe in (nothing, compares, compares_and_fails)] == [0.2, 0.2, 0.2 / 4]
+        assert await alpha(nothing) == pytest.approx(0.2 / 9)
+        assert await alpha(compares, "other") == 0.2
+
+
 async def test_what_is_told_is_on_disk_first(bench: Bench) -> None:
     row = await ran(bench, "plain", "pass")
     assert [told.state for told in bench.told if told.id == row.id][-1] is JobState.DONE

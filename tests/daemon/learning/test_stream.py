@@ -10,9 +10,9 @@ import pytest
 from daemon.core import plain
 from daemon.core.errors import UsageError
 from daemon.core.ids import new_id
-from daemon.core.learning import Experience, JobRow, Split
+from daemon.core.learning import Experience, JobRow, Split, canonical
 from daemon.core.records import Dialect, End, Exchange, NewReport, Text
-from daemon.learning.stream import Ask, Stream, canonical, carried, number_of, split_of
+from daemon.learning.stream import Ask, Stream, carried, number_of, split_of
 from daemon.store.db import Store
 from daemon.store.jobs import Claim, NewJob
 from daemon.wire.base import dialect as codec_of
@@ -95,7 +95,9 @@ def test_a_prompt_of_a_task_is_left_out_however_it_is_written(store: Store, job:
     asked = offered(store, job)[0].prompt[-1].text
     assert offered(store, job, held_out=lambda _: [f"  {asked.upper()}\n"]) == []
     assert len(offered(store, job, held_out=lambda scenario: [asked] if scenario == "other" else [])) > 0
-    assert canonical(" What\n is  RAIN?") == "what is rain?"
+    assert offered(store, job, held_out=lambda _: [f"{asked.rstrip('?')} ?!"]) == []
+    assert canonical(" What\n is  RAIN?") == canonical("what is \uff32ain")
+    assert canonical("?!") != canonical("...")
 
 
 def test_staleness_counts_releases(store: Store, job: JobRow) -> None:

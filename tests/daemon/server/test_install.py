@@ -87,6 +87,17 @@ def test_what_is_newer(daemon: RunningDaemon, releases: list[Release]) -> None:
     assert ask(daemon, "/reef/harness/releases?after=x")[0] == 400
 
 
+def test_the_public_client_s_words_for_the_same(daemon: RunningDaemon, releases: list[Release]) -> None:
+    """It lists versions, newest last, pulls one by its name, and notes what it got as ``artifact_version``."""
+    status, told = ask(daemon, "/reef/harness/versions", "work/x")
+    assert status == 200
+    assert [row["artifact_version"] for row in told["versions"]] == [release.id for release in releases]
+    assert ask(daemon, "/reef/harness/versions") == (200, {"versions": []})
+    _, first = ask(daemon, f"/reef/harness?version={told['versions'][0]['artifact_version']}", "work/x")
+    assert (first["artifact_version"], first["files"]) == (releases[0].id, {"rules.md": "Rule 1.\n"})
+    assert ask(daemon, "/reef/harness")[1]["artifact_version"] == BASE_RELEASE
+
+
 def test_the_script_is_the_plan(daemon: RunningDaemon) -> None:
     node = find_node()
     if node is None:
@@ -121,7 +132,7 @@ def test_adapters(daemon: RunningDaemon) -> None:
     assert (row["name"], row["version"], row["installed"]) == ("pi", pi.PI.version, False)
 
 
-@pytest.mark.parametrize("path", ["", "/releases", "/install", "/adapters"])
+@pytest.mark.parametrize("path", ["", "/releases", "/versions", "/install", "/adapters"])
 def test_without_a_token_nothing(daemon: RunningDaemon, path: str) -> None:
     assert ask(daemon, f"/reef/harness{path}", token="")[0] == 401
 

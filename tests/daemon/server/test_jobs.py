@@ -142,6 +142,9 @@ def test_an_answer_comes_from_the_engine_that_serves_and_is_not_recorded(
         "model": "gpt-x", "max_tokens": 7, "temperature": 0.5, "seed": 3,
     }  # fmt: skip
     assert daemon.get("/reef/status")["counts"]["records"] == before
+    say(daemon, "by another model", waiting["scenario"], model="claude")
+    ask(daemon, waiting)
+    assert provider.requests[-1].json()["model"] == "gpt-x", "the same for the whole job"
 
 
 def test_an_anthropic_provider_is_asked_in_its_own_words(

@@ -3,13 +3,16 @@
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from daemon.core import playbook
+from daemon.core.errors import Conflict
 from daemon.core.learning import Check, Task, TaskSet
+from daemon.core.records import Message
 from daemon.core.releases import GateResult, Pair, Verdict
-from recipes.base import Which
+from recipes.base import Answer, Which
 from recipes.gate.judge import judge
 from recipes.gate.pairs import ordered
 from recipes.gate.variant import Variant
@@ -202,6 +205,32 @@ def test_each_task_has_its_own_limit() -> None:
     assert {most for _, _, most in job.asked} == {64, 500}
     assert {pair.task: pair.candidate for pair in result.pairs}["tsk_long"]
     assert result.candidate_passed == 1  # the others were cut off
+
+
+def test_weights_that_change_half_way_end_the_comparison() -> None:
+    """Half of its answers would be somebody else's: a head that moved, another model."""
+
+    class Swapped(FakeJob):
+        def _answer(self, conversation: Sequence[Message], which: Which, max_tokens: int) -> Answer:
+            answer = super()._answer(conversation, which, max_tokens)
+            return replace(answer, weights="other") if self.answered > 16 else answer
+
+    heard: list[Pair] = []
+    with pytest.raises(Conflict, match="what serves changed while the gate compared: head, then other"):
+        judged(Swapped(lambda *_: "It is so."), SENTENCE, heard=heard)
+    assert len(heard) == 8
+
+
+def test_many_checks_of_one_answer_prove_no_more_than_one() -> None:
+    """Nor does the same question in other words' clothes: what differs by luck would differ in all of them."""
+    forms = ("one_sentence", "max_words:20", "max_words:21", "max_words:22", "max_words:23")
+    same = [task(number, form=form) for number, form in enumerate(forms)]
+    asked = ("What is rain?", "what is rain", "What is  RAIN", "What is rain?!", "What is rain.")
+    prompts = [replace(one, prompt=prompt) for one, prompt in zip(same, asked, strict=True)]
+    job = FakeJob(lambda rules, _, __: "It is water." if rules else "word " * 50 + "end. And more.")
+    result = judged(job, SENTENCE, prompts)
+    assert (result.verdict, result.wins, result.planned) == (Verdict.INCONCLUSIVE, 1, 1)
+    assert "4 of 5 gate tasks ask what another one asks" in job.said[0]
 
 
 def test_the_order_is_fixed_whatever_the_order_given() -> None:

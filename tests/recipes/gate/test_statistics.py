@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from recipes.gate.statistics import e_value, is_better, is_worse, log_e_value, mcnemar_p, wins_to_go
+from recipes.gate.statistics import e_value, is_better, is_worse, log_e_value, mcnemar_p, spent, wins_to_go
 
 RUNS = 4000
 
@@ -82,7 +82,7 @@ def test_evidence_is_a_fair_game_when_the_candidate_is_equal() -> None:
 def looked(wins: int, losses: int, alpha: float) -> str:
     if is_better(wins, losses, alpha):
         return "better"
-    return "worse" if is_worse(wins, losses, alpha) else ""
+    return "worse" if is_worse(wins, losses) else ""
 
 
 def judged(base: float, better: float, tasks: int, *, alpha: float, chance: random.Random) -> str:
@@ -165,6 +165,18 @@ def test_a_worse_candidate_is_hardly_ever_accepted(base: float, worse: float) ->
 
 def test_a_much_worse_candidate_is_shown_to_be_worse() -> None:
     assert rate(0.9, 0.1, 20, says="worse") >= 0.99
+
+
+def test_trying_often_does_not_help() -> None:
+    """Equal candidates, one after another, judged by the same number of tasks with peeking (METHODS R6)."""
+    each, alpha = 0.25, 0.1
+    naive = spending = 1.0
+    for number in range(1, 31):
+        naive *= 1 - exact_rate(40, each, each, alpha)
+        spending *= 1 - exact_rate(40, each, each, spent(alpha, number))
+    assert 1 - naive > 0.6, "at alpha each, one gets through"
+    assert 1 - spending <= alpha * math.pi**2 / 6
+    assert [wins_to_go(0, 0, spent(alpha, number)) for number in (1, 2, 3, 10)] == [5, 8, 9, 13]
 
 
 def test_an_equal_candidate_is_called_worse_at_most_alpha() -> None:

@@ -64,7 +64,7 @@ def test_lines_for_those_who_listen(
 
 
 def test_the_end_of_input_ends_the_lines(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    from reef_cli.client import Client
+    from daemon.core.client import Client
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.StringIO("help\n"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reef_cli.client import Client
+from daemon.core.client import Client
 from reef_cli.tui.rating import Ratings
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
 from tests.reef_cli.tui.seen import Seen, dashboard
