@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from daemon.core.errors import BadWeights, Conflict, EngineUnavailable, GateRefused
+from daemon.core.errors import BadWeights, Conflict, EngineError, EngineUnavailable, GateRefused
 from daemon.core.releases import (
     BASE_RELEASE,
     Candidate,
@@ -52,7 +52,8 @@ async def publish_candidate(desk: Desk, candidate: Candidate, gate: GateResult |
     """Do with a job's candidate what gate and policy say; the candidate or the release that came of it.
 
     The same job again gives the same release. Raises Conflict when the head has moved on (the candidate then waits,
-    with that as its note), BadWeights (it is turned down), RecipeError when it may not be kept, EngineUnavailable.
+    with that as its note), BadWeights (it is turned down), RecipeError when it may not be kept. Where no engine can
+    prove its weights it waits for a person.
     """
     accepted = gate is not None and gate.verdict is Verdict.ACCEPT
     state = ReleaseState.PENDING if accepted else ReleaseState.REJECTED
@@ -72,6 +73,8 @@ async def publish_candidate(desk: Desk, candidate: Candidate, gate: GateResult |
     except BadWeights as error:
         await _retell(desk, proposed, ReleaseState.REJECTED, error.message)
         raise
+    except EngineError as error:  # what it learned from stays used: a person can still release it
+        return await _retell(desk, proposed, ReleaseState.PENDING, f"the engine could not prove it: {error.message}")
 
 
 async def approve(desk: Desk, scenario: str, id: str, *, force: bool = False) -> Release:
@@ -129,9 +132,10 @@ async def _release(desk: Desk, proposed: Release) -> Release:
     return release
 
 
-async def _retell(desk: Desk, proposed: Release, state: ReleaseState, note: str) -> None:
+async def _retell(desk: Desk, proposed: Release, state: ReleaseState, note: str) -> Release:
     told = await asyncio.to_thread(desk.releases.retell, proposed.scenario, proposed.id, state, note)
     desk.heads.told(told)
+    return told
 
 
 def _with_base(candidate: Candidate) -> Candidate:

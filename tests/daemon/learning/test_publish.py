@@ -84,16 +84,19 @@ async def test_weights_that_the_engine_refuses_are_never_released(desk: Desk, tm
     assert (await again().publish("job_1", weights=weights)).state is ReleaseState.REJECTED
 
 
-async def test_without_an_engine_nothing_with_weights_is_released(desk: Desk, tmp_path: Path, again: Any) -> None:
+async def test_what_no_engine_could_prove_waits_for_a_person(desk: Desk, tmp_path: Path, again: Any) -> None:
     def missing() -> None:
         raise EngineUnavailable("the embedded engine is not installed")
 
     desk.embedded.on_load = missing
+    waits = await desk.publish("job_1", weights=write_weights(tmp_path))
+    assert (waits.state, desk.releases.head("default")) == (ReleaseState.PENDING, None)
+    assert "not installed" in waits.note
     with pytest.raises(EngineUnavailable):
-        await desk.publish("job_1", weights=write_weights(tmp_path))
-    assert desk.releases.head("default") is None
+        await publish.approve(desk, "default", waits.id)
     later = again()
-    assert (await later.publish("job_1", weights=tmp_path)).number == 1
+    assert (await later.publish("job_1", weights=tmp_path)).state is ReleaseState.PENDING
+    assert (await publish.approve(later, "default", waits.id)).number == 1
 
 
 async def test_review_waits_for_a_person(desk: Desk) -> None:
