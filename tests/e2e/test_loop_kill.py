@@ -35,7 +35,7 @@ from tests.fakes.daemon import RunningDaemon, start, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
-KILLS: Final = {"trainer": 25, "job": 15, "gate": 15, "engine": 22, "daemon": 23}
+KILLS: Final = {"trainer": 20, "job": 15, "gate": 15, "engine": 25, "daemon": 25}
 #: Of these, while the real train step runs; the most that any job may meet without being given up.
 EARNEST: Final = ("trainer", "trainer", "job", "engine", "daemon")
 CHAT: Final = "/v1/chat/completions"
@@ -94,7 +94,7 @@ class World:
                 self.broken += 1
             else:
                 self.ended.append(answer[0])
-            time.sleep(0.5 if self.text == "in earnest" else 0.05)  # real training takes both cores
+            time.sleep(0.3)
 
     # -- teaching -----------------------------------------------------------------------------------
 
@@ -143,15 +143,23 @@ class World:
 
     # -- killing ------------------------------------------------------------------------------------
 
-    def kill(self, kind: str, delay: float) -> None:
-        """Wait for one of that kind, then a while, then kill -9 it, or the one that stands in its place."""
-        find = VICTIMS[kind]
-        pid = None
-        while pid is None:
-            until(lambda: find(self.daemon.process.pid), f"a {kind}", 60)
-            time.sleep(delay)
-            pid = find(self.daemon.process.pid)
-            delay /= 2  # it may never live that long
+    def kill_all(self, left: Counter[str], chance: random.Random, delay: float) -> None:
+        while +left:
+            self.kill(left, chance, delay)
+
+    def kill(self, left: Counter[str], chance: random.Random, delay: float) -> None:
+        """Choose among what is there and still to be killed, wait a while, and kill -9 it if it is still there."""
+
+        def there() -> list[str]:
+            return [kind for kind in +left if VICTIMS[kind](self.daemon.process.pid) is not None]
+
+        found = until(there, f"one of {dict(+left)}", 300)
+        kind = chance.choices(found, [left[one] for one in found])[0]
+        time.sleep(chance.random() * delay)
+        pid = VICTIMS[kind](self.daemon.process.pid)
+        if pid is None:
+            return
+        left[kind] -= 1
         if kind == "daemon":
             self.restart()
             return
@@ -199,17 +207,11 @@ def tasks(world: World) -> None:
     """What the base says to each is what it should not say: whatever learned something passes."""
     new = []
     for prompt in TASKS:
-        answer = world.ask(prompt, stream=False, tokens=4)
+        answer = world.ask(prompt, stream=False, tokens=2)
         assert answer is not None
         said = json.loads(answer[1])["choices"][0]["message"]["content"].split()[0]
-        new.append({"prompt": prompt, "check": {"expression": rf"\A(?!\s*{re.escape(said)})"}, "max_tokens": 4})
+        new.append({"prompt": prompt, "check": {"expression": rf"\A(?!\s*{re.escape(said)})"}, "max_tokens": 2})
     world.call("/reef/tasks", {"tasks": new})
-
-
-def order(chance: random.Random) -> list[str]:
-    kinds = list((Counter(KILLS) - Counter(EARNEST)).elements())
-    chance.shuffle(kinds)
-    return kinds
 
 
 def test_the_loop_survives_100_kills(reef_home: Home, model_path: Path, free_port: int) -> None:
@@ -217,13 +219,12 @@ def test_the_loop_survives_100_kills(reef_home: Home, model_path: Path, free_por
     chance, began = random.Random(seed), time.monotonic()
     print(f"seed {seed}")
     with world(reef_home, free_port, model_path) as loop_world:
-        for kind in chance.sample(EARNEST, len(EARNEST)):
-            loop_world.kill(kind, chance.random() * 4)
+        until(lambda: loop.trainer_of(loop_world.daemon.process.pid), "real training", 300)
+        loop_world.kill_all(Counter(EARNEST), chance, 4)
         until(lambda: loop_world.jobs()[-1]["state"] in ("done", "failed"), "the end of real training", 300)
         print(f"{time.monotonic() - began:.0f} s: {loop_world.jobs()[-1]['message']}")
         loop_world.text = "small"
-        for kind in order(chance):
-            loop_world.kill(kind, chance.random() * 0.8)
+        loop_world.kill_all(Counter(KILLS) - Counter(EARNEST), chance, 0.8)
         print(f"{time.monotonic() - began:.0f} s: {sum(KILLS.values())} kills")
         fresh = learned_after_all(loop_world)
     assert loop.processes(reef_home) == {}
@@ -307,7 +308,9 @@ def check_jobs(home: Home, store: Store, releases: Releases, rows: list[Release]
     assert len(learned) == sum(1 for row in rows if row.job), "a job is released once"
     assert learned == {job.id: job.release_id for job in jobs if job.outcome == "released"}
     kept = releases.list("default", 1000, states=frozenset(ReleaseState) - {ReleaseState.RELEASED})[0]
-    assert {row.job for row in kept} == {job.id for job in jobs if job.release_id and job.id not in learned}
+    by_id = {job.id: job for job in jobs}
+    loose = [row for row in kept if by_id[row.job or ""].release_id != row.id]
+    assert [row for row in loose if not row.note.startswith("stale")] == []  # those can never be released
     held = Counter(thing for job in jobs for thing in joined(*held_by(store, job.id)))
     assert [thing for thing, times in held.items() if times > 1] == []
     assert {path.name for path in home.jobs.iterdir()} <= {job.id for job in jobs}
