@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from daemon.core.paths import private_directory, write_private
 from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Pair, Release
 from recipes.base import Proposal
 
+#: A process that was killed is gone in less.
+_PATIENCE_SECONDS: Final = 5.0
 _PEFT: Final = ("adapter_model.safetensors", "adapter_config.json")
 
 
@@ -79,13 +82,16 @@ class JobDirectory(NamedTuple):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """For one process at a time: what a killed daemon left behind must not write beside its successor."""
+        """For one process at a time: what a killed daemon left behind must not write beside its successor, which
+        waits for its end. Raises Conflict when that takes too long.
+        """
         handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Conflict(f"another process works on {self.root}", hint="reef jobs list") from None
+            while not _locked(handle):
+                if time.monotonic() > deadline:
+                    raise Conflict(f"another process works on {self.root}", hint="reef jobs list")
+                time.sleep(0.05)
             yield
         finally:
             os.close(handle)
@@ -164,6 +170,13 @@ class JobDirectory(NamedTuple):
     def write_result(self, result: Result) -> None:
         self._write("result.json", msgspec.json.encode(result))
 
+    def tidy(self) -> None:
+        """Spec, batch, pairs, result and log stay; what is large goes, and what a killed process had half written."""
+        for folder in (self.adapter.parent, self.work):
+            shutil.rmtree(folder, ignore_errors=True)
+        for half in self.root.glob(".*"):
+            half.unlink(missing_ok=True)
+
     def mark(self) -> str:
         """How far the job is: which files there are, and their sizes. The log is no progress."""
         found = (path for path in sorted(self.root.rglob("*")) if path.is_file() and path.name not in ("log", "lock"))
@@ -177,6 +190,14 @@ class JobDirectory(NamedTuple):
 
     def _write(self, name: str, data: bytes) -> None:
         write_private(self.root / name, data)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -3,10 +3,12 @@
 Nothing here decides what a recipe may see: the daemon's stream does. A daemon that is gone ends the job.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,7 +19,7 @@ import msgspec
 
 from daemon.core import plain
 from daemon.core.client import Client, segment
-from daemon.core.errors import RecipeError
+from daemon.core.errors import EngineError, EngineUnavailable, RecipeError
 from daemon.core.learning import Batch, Check, Experience, Feedback, Instruction, Progress, Split, Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Message
@@ -29,6 +31,9 @@ _AT_ONCE: Final = 8
 #: A model may be loading, and people's requests come first.
 _PATIENCE_SECONDS: Final = 1800.0
 _PAGE: Final = 200
+#: Times that a train step is started, and that an answer is asked for, where something ended their process.
+_STARTS: Final = 3
+_PAUSE_SECONDS: Final = 1.0
 
 
 class Teller(Protocol):
@@ -60,6 +65,17 @@ class Link:
         self._client.post(f"{self._path}/claim", body)
 
     def answer(self, body: Mapping[str, object]) -> Answer:
+        """Once more where the engine failed: what a job has come to is not to be lost with an engine's process."""
+        for _ in range(_STARTS - 1):
+            try:
+                return self._answer(body)
+            except EngineError as error:
+                if type(error) not in (EngineError, EngineUnavailable):  # the others would fail again
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+        return self._answer(body)
+
+    def _answer(self, body: Mapping[str, object]) -> Answer:
         return Answer(**self._client.post(f"{self._path}/answer", body))
 
     def tasks(self, scenario: str, set: TaskSet) -> list[Task]:
@@ -172,30 +188,47 @@ class JobContext:
 
 def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path) -> Mapping[str, Any]:
     """Run a train step: ``spec`` on its stdin; progress, say, error and result events as lines on its stdout, its
-    stderr in the job's log. Raises RecipeError with its words.
+    stderr in the job's log. One that a signal ended starts again, and may go on from what it kept. Raises RecipeError
+    with its words.
     """
-    root = str(Path(__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": root, "PYTHONUNBUFFERED": "1"}
+    for start in range(1, _STARTS + 1):
+        code, last = _step(command, spec, teller, folder)
+        if code >= 0 or start == _STARTS:
+            break
+        teller.say(f"the train step was ended by signal {-code}: once more")
+    if last.get("event") == "error":
+        raise RecipeError(str(last.get("message")), hint=last.get("hint"))
+    if code != 0 or last.get("event") != "result":
+        how = f"signal {-code}, {_STARTS} times" if code < 0 else f"exit code {code}"
+        raise RecipeError(f"the train step ended without a result: {how}", hint="its last words are in the job's log")
+    return {name: value for name, value in last.items() if name != "event"}
+
+
+def _step(
+    command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path
+) -> tuple[int, Mapping[str, Any]]:
+    """How a train step's process ended, and the last event it told."""
+    # No PYTHONPATH: it comes before the environment's own packages (`recipes.lora.environment.command`).
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PYTHONUNBUFFERED"] = "1"
     last: dict[str, Any] = {}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps(spec).encode())
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it was ended before it had read it all
+            process.stdin.write(json.dumps(spec).encode())
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
         for line in process.stdout:
             try:
-                last = json.loads(line)
-                _tell(last, teller)
+                event = json.loads(line)
+                _tell(event, teller)
+                last = event
             except (ValueError, KeyError, TypeError):
                 print(line.decode(errors="replace").rstrip(), file=sys.stderr)  # a library's own words
-    if last.get("event") == "error":
-        raise RecipeError(str(last.get("message")), hint=last.get("hint"))
-    if process.returncode != 0 or last.get("event") != "result":
-        how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit code {process.returncode}"
-        raise RecipeError(f"{command[-1]} ended without a result: {how}", hint="its last words are in the job's log")
-    return {name: value for name, value in last.items() if name != "event"}
+    return process.returncode, last
 
 
 def _tell(event: Mapping[str, Any], teller: Teller) -> None:

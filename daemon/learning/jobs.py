@@ -8,10 +8,9 @@ does a job's result become a release, and doing that twice gives the same one.
 import asyncio
 import contextlib
 import logging
-import shutil
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -114,14 +113,22 @@ class Jobs:
 
     async def run(self) -> None:
         """Resume what a daemon before left, then run whatever is queued, one at a time."""
-        for row in await asyncio.to_thread(self._store.open_jobs):
-            if row.id not in self._queue:
-                self._queue.append(row.id)
+        left = await asyncio.to_thread(self._store.open_jobs)
+        self._queue.extend(row.id for row in left if row.id not in self._queue)
+        await asyncio.to_thread(self._tidy, {row.id for row in left})
         while True:
             while self._queue:
                 await self._one(self._queue.popleft())
             self._wake.clear()
             await self._wake.wait()
+
+    def _tidy(self, left: Collection[str]) -> None:
+        """What a daemon before was killed over: jobs that were over, with their large files."""
+        for folder in self._home.jobs.iterdir():
+            directory = JobDirectory(folder)
+            if folder.name not in left and (directory.work.exists() or directory.adapter.parent.exists()):
+                with contextlib.suppress(OSError):
+                    directory.tidy()
 
     async def close(self) -> None:
         """Stop the process that runs; its job goes on with the next daemon."""
@@ -266,7 +273,7 @@ class Jobs:
 
     async def _done(self, id: str, **changes: object) -> None:
         await self._change(id, **changes)
-        await asyncio.to_thread(self._tidy, id)
+        await asyncio.to_thread(self.directory(id).tidy)
 
     async def _failed(self, id: str, reason: str) -> None:
         _log.warning("job %s failed: %s", id, reason)
@@ -275,14 +282,8 @@ class Jobs:
 
     async def _over(self, row: JobRow, state: JobState, reason: str | None = None) -> JobRow:
         over = await self._change(row.id, state=state, ended_ns=time.time_ns(), error=reason)
-        await asyncio.to_thread(self._tidy, row.id)
+        await asyncio.to_thread(self.directory(row.id).tidy)
         return over
-
-    def _tidy(self, id: str) -> None:
-        """Spec, batch, pairs, result and log stay; what is large goes: a release keeps its own copy."""
-        directory = self.directory(id)
-        for folder in (directory.adapter.parent, directory.work):
-            shutil.rmtree(folder, ignore_errors=True)
 
     async def _change(self, id: str, **changes: object) -> JobRow:
         row = await asyncio.wrap_future(self._store.change(id, **changes))

@@ -70,6 +70,7 @@ class Child:
         """Start, listen until it ends, and see to it that nothing of it is left. ``until`` is a monotonic time."""
         if self._stopping:
             return Ended(-signal.SIGTERM)
+        await asyncio.to_thread(_end_marked, environment.get(MARK, ""))  # what a killed daemon's child left behind
         process = self._process = await asyncio.create_subprocess_exec(
             *command,
             cwd=folder,

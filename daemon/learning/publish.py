@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from daemon.core.errors import BadWeights, Conflict, EngineUnavailable, GateRefused
+from daemon.core.errors import BadWeights, Conflict, EngineError, EngineUnavailable, GateRefused
 from daemon.core.releases import (
     BASE_RELEASE,
     Candidate,
@@ -75,6 +75,8 @@ async def publish_candidate(desk: Desk, candidate: Candidate, gate: GateResult |
     except BadWeights as error:
         await _retell(desk, proposed, ReleaseState.REJECTED, error.message)
         raise
+    except EngineError as error:  # what it learned from stays used: a person can still release it
+        return await _retell(desk, proposed, ReleaseState.PENDING, f"the engine could not prove it: {error.message}")
 
 
 async def approve(desk: Desk, scenario: str, id: str, *, force: bool = False) -> Release:

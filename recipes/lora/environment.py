@@ -29,6 +29,14 @@ TORCH: Final = "2.13.0"
 #: PyTorch's own index of builds without CUDA. ``REEF_TORCH_INDEX`` names another index, for torch alone.
 CPU_INDEX: Final = "https://download.pytorch.org/whl/cpu"
 _PROBE_SECONDS: Final = 5
+#: A train step, which ends with the job that started it, however that ends (PR_SET_PDEATHSIG, SIGKILL).
+_START: Final = """
+import ctypes, runpy, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9)
+sys.path += {paths!r}
+runpy.run_module({module!r}, run_name="__main__")
+"""
 #: What a person set for other work must not steer this.
 _FOREIGN: Final = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_REQUIRE_VIRTUALENV")
 
@@ -44,12 +52,12 @@ def python(say: Callable[[str], None]) -> Path:
 
 
 def command(module: str, say: Callable[[str], None]) -> list[str]:
-    """What runs ``module`` of ours there. Our packages come last on its path: an installed Reef lies among packages of
-    its own environment, which must not stand in for the locked ones.
+    """What runs ``module`` there: one of ours, or one beside a person's recipe. What this process imports from comes
+    last on its path: an installed Reef lies among packages of its own environment, which must not stand in for the
+    locked ones.
     """
-    root = str(Path(__file__).parents[2])
-    start = f"import runpy, sys; sys.path.append({root!r}); runpy.run_module({module!r}, run_name='__main__')"
-    return [str(python(say)), "-P", "-c", start]
+    paths = [str(Path(__file__).parents[2]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return [str(python(say)), "-P", "-c", _START.format(paths=paths, module=module)]
 
 
 def _lock() -> Path:

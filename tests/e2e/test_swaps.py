@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 SWAPS = 100
 STREAMS = 8
-CHECKED = 24
+CHECKED = 12
 SCENARIO = "swaps"
 
 RECIPE = '''
@@ -77,7 +77,7 @@ class Clients:
             body = {
                 "model": "default",
                 "stream": True,
-                "max_tokens": 12,
+                "max_tokens": 8,
                 "temperature": 0,
                 "messages": [{"role": "user", "content": f"client {number}, turn {turn}: what is the sea?"}],
             }
@@ -203,7 +203,7 @@ async def greedy(engine: LlamaCpp, text: str, lora: LoraFile) -> tuple[tuple[int
     request = ChatRequest(
         model="default",
         messages=(Message("user", (Text(text),)),),
-        sampling=Sampling(max_tokens=12, temperature=0.0),
+        sampling=Sampling(max_tokens=8, temperature=0.0),
     )
     async for event in engine.generate(request, lora=lora):
         if isinstance(event, Finished) and event.span is not None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from daemon.core.errors import RecipeError
+from daemon.core.errors import BadWeights, EngineError, RecipeError, ReefError
 from daemon.core.learning import Progress
-from recipes.link import trained
+from recipes.base import Answer
+from recipes.link import Link, trained
 
 
 class Heard:
@@ -49,7 +50,7 @@ tell(event="result", loss=0.5, folder=os.getcwd())
     [
         ("tell(event='error', kind='recipe', message='no memory left', hint='rank 4'); sys.exit(1)", "no memory left"),
         ("raise SystemExit(3)", "exit code 3"),
-        ("os.kill(os.getpid(), 9)", "signal 9"),
+        ("os.kill(os.getpid(), 9)", "signal 9, 3 times"),
         ("tell(event='say', text='bye')", "without a result: exit code 0"),
         ("tell(event='result', loss=1); sys.exit(1)", "exit code 1"),
     ],
@@ -57,3 +58,49 @@ tell(event="result", loss=0.5, folder=os.getcwd())
 def test_what_went_wrong_is_told(tmp_path: Path, code: str, words: str) -> None:
     with pytest.raises(RecipeError, match=words):
         train(tmp_path, code, Heard())
+
+
+def test_one_that_was_killed_goes_on_from_what_it_kept(tmp_path: Path) -> None:
+    heard = Heard()
+    code = """
+done = os.path.exists("kept")
+open("kept", "w").close()
+if not done: os.kill(os.getpid(), 9)
+tell(event="result", loss=1)
+"""
+    assert train(tmp_path, code, heard) == {"loss": 1}
+    assert heard.said == ["the train step was ended by signal 9: once more"]
+
+
+def test_one_that_is_killed_before_it_has_read_its_spec_is_told(tmp_path: Path) -> None:
+    spec = {"examples": "x" * 1_000_000}
+    with pytest.raises(RecipeError, match="signal 9"):
+        trained([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], spec, Heard(), tmp_path)
+
+
+def test_a_line_that_is_json_but_no_event_is_a_librarys(tmp_path: Path) -> None:
+    assert train(tmp_path, "tell(event='result', loss=1)\nprint(5)", Heard()) == {"loss": 1}
+
+
+class Flaky(Link):
+    """A daemon whose engine fails ``times``."""
+
+    def __init__(self, error: ReefError, times: int) -> None:
+        self.error, self.left, self.asked = error, times, 0
+
+    def _answer(self, body: Any) -> Answer:
+        self.asked += 1
+        if self.asked <= self.left:
+            raise self.error
+        return Answer("yes", True, 1, None)
+
+
+def test_an_engine_that_died_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recipes.link._PAUSE_SECONDS", 0.0)
+    assert Flaky(EngineError("its process ended"), 2).answer({}).text == "yes"
+    gone, refused = Flaky(EngineError("its process ended"), 3), Flaky(BadWeights("NaN"), 1)
+    with pytest.raises(EngineError):
+        gone.answer({})
+    with pytest.raises(BadWeights):
+        refused.answer({})
+    assert (gone.asked, refused.asked) == (3, 1)

@@ -1,6 +1,7 @@
 """Which context decodes next: one a set of weights, one thread for them all.
 
-People's requests go first wherever they are; background ones run when there is no other. Contexts take turns step by
+People's requests go first wherever they are; background ones run when there is no other, and a step now and then so
+that they end some day. Contexts take turns step by
 step, so that two sets of weights share the machine as two requests do. A LoRA adapter is brought in by a second thread
 (half a second, mostly memory for keys and values) while the others' streams go on; only the probe, a short batch that
 proves its effect, runs between their steps. Weights without work are given back, the longest unused first.
@@ -28,6 +29,8 @@ from daemon.engines.llama.scheduler import Scheduler, Speed
 #: the default model at 8192 tokens), so more only while they have work, and none for nobody.
 KEPT: Final = 3
 _UNUSED_SECONDS: Final = 900.0
+#: Background requests that have waited so long get one step before people's.
+_PATIENCE_SECONDS: Final = 1.0
 #: A probe that moves less than this, in nats on average, has no effect: 16-bit adapters that learned anything move it
 #: a hundred times as much.
 _NO_CHANGE: Final = 1e-4
@@ -56,6 +59,8 @@ class Turns:
         self._coming: dict[LoraFile, dict[int, Generation | None]] = {}
         self._known: dict[int, Generation] = {}
         self._now = self._base
+        #: Since when background requests wait, and whether it is their turn although people wait.
+        self._since, self._owed = time.monotonic(), False
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._out: Batch = []
@@ -67,7 +72,7 @@ class Turns:
     def submit(self, generation: Generation) -> None:
         self._known[generation.number] = generation
         self._inbox.put(functools.partial(self._accept, generation))
-        if not generation.background:
+        if not generation.background and not self._owed:
             self._now.give_way()
 
     def load(self, number: int, lora: LoraFile) -> None:
@@ -123,12 +128,16 @@ class Turns:
         return [scheduler for scheduler in self._live.values() if scheduler.has_work(background=background)]
 
     def _step(self) -> None:
-        people = self._busy(False)
-        busy = people or self._busy(True)
-        if busy:
+        people, behind = self._busy(False), self._busy(True)
+        now = time.monotonic()
+        self._owed = bool(people and behind) and now - self._since > _PATIENCE_SECONDS
+        background = self._owed or not people
+        if background or not behind:
+            self._since = now
+        if busy := behind if background else people:
             self._now = min(busy, key=lambda scheduler: scheduler.used)
             self._use(self._now)
-            self._out += self._now.step(background=not people, shared=len(busy) > 1)
+            self._out += self._now.step(background=background, shared=len(busy) > 1)
 
     @staticmethod
     def _use(scheduler: Scheduler) -> None:

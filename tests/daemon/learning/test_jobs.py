@@ -14,13 +14,17 @@ from daemon.core.errors import Conflict
 from daemon.core.learning import JobRow, JobState, Outcome
 from daemon.core.releases import Candidate, GateResult, Verdict
 from daemon.learning.jobs import Jobs
-from daemon.store.jobs import Claim
-from recipes.directory import Result
+from daemon.learning.process import MARK
+from daemon.store.jobs import Claim, NewJob
+from recipes.directory import JobDirectory, Result
 from tests.daemon.learning.conftest import Bench
 from tests.fakes.exchanges import record, transcript, user
 from tests.fakes.recipes import hostile
 
 COVERS = ("daemon/learning/attempt.py",)
+
+#: What stays of a job that is over.
+KEPT = {"spec.json", "batch.json", "gate.jsonl", "result.json", "log", "lock"}
 
 HOSTILE = {
     "raises": ("raise RuntimeError('no luck today')", "the recipe raised RuntimeError: no luck today"),
@@ -185,6 +189,27 @@ async def test_a_daemon_that_is_killed_takes_its_job_along(bench: Bench) -> None
         await bench.until(lambda: processes_of(group) == [], 10)
 
 
+async def test_what_a_killed_daemons_job_left_running_is_ended_before_it_goes_on(bench: Bench) -> None:
+    recipe = hostile(bench.home.root, "left", "pass")
+    row = await asyncio.wrap_future(bench.store.learning.create(NewJob("job_left", "default", recipe)))
+    left = await asyncio.create_subprocess_exec("sleep", "600", env={MARK: row.id}, start_new_session=True)
+    async with bench.running():
+        assert (await bench.over(row.id)).state is JobState.DONE
+    assert await asyncio.wait_for(left.wait(), 10) == -signal.SIGKILL
+
+
+async def test_a_daemon_killed_before_it_tidied_up_does_so_at_its_next_start(bench: Bench) -> None:
+    over = await ran(bench, "tidied", "pass")
+    directory = JobDirectory(bench.home.jobs / over.id)
+    for folder in (directory.adapter.parent, directory.work):
+        folder.mkdir()
+        (folder / "large").touch()
+    (directory.root / ".result.json.x1y2").touch()
+    async with bench.running():
+        await bench.until(lambda: {path.name for path in directory.root.iterdir()} <= KEPT)
+    assert directory.result() is not None
+
+
 async def test_a_result_on_disk_is_published_by_whoever_finds_it(bench: Bench) -> None:
     receipt = record(bench.store, transcript([user("x")], "y")).receipt
     gate = GateResult(Verdict.ACCEPT, "better", 0.1, 5, 0, 0, 10.0, 0.03, 5, 0, 5)
@@ -253,11 +278,14 @@ async def test_what_is_told_is_on_disk_first(bench: Bench) -> None:
     assert not (bench.home.jobs / row.id / "work").exists()
 
 
-async def test_a_second_process_of_a_job_does_not_write_beside_the_first(bench: Bench) -> None:
+async def test_a_second_process_of_a_job_does_not_write_beside_the_first(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = hostile(bench.home.root, "holds", "time.sleep(600)")
     async with bench.running() as jobs:
         row = await jobs.submit("default", recipe, {})
         await bench.until(lambda: (bench.home.jobs / row.id / "work").exists())
+        monkeypatch.setattr("recipes.directory._PATIENCE_SECONDS", 0.1)
         with pytest.raises(Conflict, match="another process"), jobs.directory(row.id).held():
             pass
         await jobs.cancel(row.id)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import RecipeError
+from recipes.lora import environment
 from recipes.lora.environment import Environment, torch_options
 from tests.conftest import ROOT
 
@@ -44,6 +45,25 @@ def test_it_is_made_once(small: Environment) -> None:
     told = len(said)
     assert small.python(said.append) == python
     assert told == len(said) == 2
+
+
+def test_a_persons_own_train_step_runs_and_ends_with_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its module lies beside their recipe. The job is killed, so it cannot end anything itself."""
+    (tmp_path / "my_train.py").write_text("import os, time, recipes\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(environment, "python", lambda say: Path(sys.executable))
+    command = environment.command("my_train", print)
+    job = f"import subprocess; subprocess.run({command!r}, env={{}})"
+    process = subprocess.Popen([sys.executable, "-c", job], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    step = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while sys.platform == "linux" and Path(f"/proc/{step}").exists():
+        assert time.monotonic() < deadline, "the train step outlives its job"
+        time.sleep(0.02)
+    process.stdout.close()
 
 
 def test_another_lock_is_another_environment(small: Environment, tmp_path: Path) -> None:

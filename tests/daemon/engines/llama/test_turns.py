@@ -10,6 +10,7 @@ import pytest
 from daemon.core.errors import BadWeights, EngineError
 from daemon.core.records import Finished, TokenSpan
 from daemon.engines.base import LoraFile
+from daemon.engines.llama import turns
 from daemon.engines.llama.model import Model
 from daemon.engines.llama.turns import KEPT
 from tests.daemon.engines.llama.bench import Bench
@@ -40,7 +41,8 @@ def loras(new_lora: Callable[..., LoraFile]) -> list[LoraFile]:
 
 
 @pytest.fixture
-def new_bench(model: Model) -> Iterator[Callable[..., Bench]]:
+def new_bench(model: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bench]]:
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 1e9)  # how fast this machine is decides nothing here
     made: list[Bench] = []
 
     def make(parallel: int = 2, limit: int = 120, background: int = 0) -> Bench:
@@ -252,6 +254,23 @@ def test_background_work_under_one_set_of_weights_gives_way_to_people_under_anot
     bench.wait(person, behind)
     first, last = bench.order.index(person), len(bench.order) - 1 - bench.order[::-1].index(person)
     assert behind not in bench.order[first:last]
+
+
+def test_background_work_ends_some_day_although_people_never_stop(
+    new_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 0.02)
+    bench = new_bench(background=2)
+    person = bench.submit("Once upon a time", 40)
+    behind = bench.submit(PROMPT, 8, background=True)
+    for _ in range(99):
+        following = bench.submit("Once upon a time", 40)  # before the one before it ends
+        bench.wait(person)
+        person = following
+        if bench.done(behind):
+            break
+    assert bench.done(behind)
+    bench.wait(person)
 
 
 def test_people_find_a_slot_however_much_waits_in_the_background(new_bench: Callable[..., Bench]) -> None:
