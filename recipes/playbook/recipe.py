@@ -77,7 +77,8 @@ class PlaybookRecipe(Recipe):
         """Everything that waits, once there is a note or an instruction, or so many bad marks that a rule may have to
         go.
         """
-        notes, instructions = stream.notes(), stream.instructions()
+        # Words beside a mark say why it was given ("nice", "not this"): nothing for an agent to do.
+        notes, instructions = [said for said in stream.notes() if said.score is None], stream.instructions()
         marked = stream.experience(signals=(Signal.MARK,))
         good, bad = _marks(marked)
         if not notes and not instructions and bad - good < self.config.drop_margin:
