@@ -7,7 +7,7 @@ What is claimed counts once: marks in a batch whose candidate is turned down end
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from daemon.core import playbook
@@ -128,7 +128,7 @@ class PlaybookRecipe(Recipe):
             return playbook.added(book, line)
         if known.text not in changes.added:
             context.say(f"{_quoted(line)} is rule {known.id} already: counted as helpful")
-        return tuple(replace(rule, helpful=rule.helpful + 1) if rule is known else rule for rule in book)
+        return tuple(rule._replace(helpful=rule.helpful + 1) if rule is known else rule for rule in book)
 
 
 def _marks(experience: Sequence[Experience]) -> tuple[int, int]:
