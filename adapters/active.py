@@ -15,11 +15,12 @@ from daemon.core.paths import write_private
 
 
 class Active(NamedTuple):
-    """``serves``: address and models, as the daemon told them last."""
+    """``serves``: address and models, as the daemon told them last. ``seal``: of what was found to be signed."""
 
     release_id: str
     number: int
     serves: Mapping[str, Any]
+    seal: str = ""
 
 
 def load(path: Path, scenario: str) -> Active | None:

@@ -65,15 +65,19 @@ def parse(told: Mapping[str, Any]) -> Delivery:
     return delivery
 
 
-def checked(delivery: Delivery, key: Path) -> Delivery:
-    """The same, once it is vouched for. ``key``: the allowed_signers file of this home. Raises Untrusted."""
+def checked(delivery: Delivery, key: Path, seal: str = "") -> Delivery:
+    """The same, once it is vouched for. ``key``: the allowed_signers file of this home. Raises Untrusted.
+
+    ``seal``: `seal` of a delivery that passed here before. Where manifest, signature and key are those to the byte, the
+    signature is not computed again; files are compared with the manifest in any case.
+    """
     if delivery.release_id == BASE:
         if delivery.files or delivery.number:
             raise Untrusted("the base release brings files that nobody signed", hint=_HINT)
         return delivery
     if not isinstance(delivery.manifest, str) or not isinstance(delivery.signature, str):
         raise _untrusted(delivery, "it is not signed")
-    _check_signature(delivery, key)
+    _check_signature(delivery, key, seal)
     said = json.loads(delivery.manifest)
     for name, told in (("id", delivery.release_id), ("number", delivery.number), ("scenario", delivery.scenario)):
         if said.get(name) != told:
@@ -87,20 +91,38 @@ def checked(delivery: Delivery, key: Path) -> Delivery:
     return delivery
 
 
+def seal(delivery: Delivery, key: Path) -> str:
+    """What a signature was checked over: manifest, signature and key. It is kept where the key is, so who could forge
+    it could put another key there. Empty for the base release."""
+    if delivery.release_id == BASE:
+        return ""
+    return _sealed(delivery, _allowed(delivery, key))
+
+
 def plain(path: str) -> bool:
     """Whether a path stays below the folder it is put in, and has no part that is hidden or odd."""
     return all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", part) for part in path.split("/"))
 
 
-def _check_signature(delivery: Delivery, key: Path) -> None:
-    from daemon.core.sshsig import verify_manifest  # its imports are a third of a start
+def _sealed(delivery: Delivery, allowed: str) -> str:
+    return hashlib.sha256(json.dumps([delivery.manifest, delivery.signature, allowed]).encode()).hexdigest()
 
-    assert delivery.manifest is not None
-    assert delivery.signature is not None
+
+def _allowed(delivery: Delivery, key: Path) -> str:
     try:
-        allowed = key.read_text("ascii", "replace")
+        return key.read_text("ascii", "replace")
     except OSError as error:
         raise _untrusted(delivery, f"there is no key to check it with: {key}: {error.strerror}") from None
+
+
+def _check_signature(delivery: Delivery, key: Path, known: str) -> None:
+    assert delivery.manifest is not None
+    assert delivery.signature is not None
+    allowed = _allowed(delivery, key)
+    if known == _sealed(delivery, allowed):
+        return
+    from daemon.core.sshsig import verify_manifest  # its imports are a third of a start
+
     try:
         verify_manifest(delivery.manifest.encode(), delivery.signature, allowed)
     except Untrusted as error:

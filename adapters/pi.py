@@ -6,7 +6,6 @@ a new one after ``/new``. That id names the conversation, so the wrapper's own r
 """
 
 import json
-import platform
 from collections.abc import Sequence
 from typing import Final
 
@@ -90,6 +89,8 @@ class Pi:
 
 
 def _packaged_node() -> Package:
+    import platform  # not at import: the wrapper installs nothing
+
     machine = (platform.system(), platform.machine())
     if machine not in NODES:
         oldest = ".".join(map(str, OLDEST_NODE))

@@ -71,7 +71,8 @@ def _ready(where: Home, name: str) -> tuple[str, list[str], dict[str, str]]:
         folder = shelf.put(place.shelf, chosen.told, chosen.files)
         shelf.prune(place.shelf, {*used.values(), folder.name}, active.releases(place.active))
         environment = session.begin(place, run, folder, template=template, values=values)
-        active.save(place.active, scenario, Active(chosen.told.release_id, chosen.told.number, chosen.serves))
+        seal = delivery.seal(chosen.told, key_of(where))
+        active.save(place.active, scenario, Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal))
     command = installed["command"]
     return command[0], [*command, *sys.argv[1:]], _environment({**environment, "REEF_HOME": str(where.root)})
 
@@ -99,19 +100,21 @@ def key_of(where: Home) -> Path:
     return where.release_key.with_name(f"{where.release_key.name}.allowed")
 
 
-def deliver(where: Home, name: str, scenario: str, release_id: str | None = None) -> tuple[Delivery, dict[str, Any]]:
+def deliver(
+    where: Home, name: str, scenario: str, release_id: str | None = None, *, seal: str = ""
+) -> tuple[Delivery, dict[str, Any]]:
     """A release from the daemon (None: the head), checked, and what it serves. Raises Unreachable, Untrusted."""
     answer = ensure_daemon(where).get("/reef/harness", adapter=name, scenario=scenario, release_id=release_id)
-    told = delivery.checked(delivery.parse(answer), key_of(where))
+    told = delivery.checked(delivery.parse(answer), key_of(where), seal)
     return told, {field: answer.get(field) for field in _SERVES}
 
 
 def _choose(where: Home, name: str, scenario: str, *, upgrade: str) -> Chosen:
     place, template = Place(where.agents / name), templates.load(name)
     last = active.load(place.active, scenario)
-    before = last.release_id if last else None
+    before, seal = (last.release_id, last.seal) if last else (None, "")
     try:
-        head, serves = deliver(where, name, scenario)
+        head, serves = deliver(where, name, scenario, seal=seal)
         active.forward(last, head, place.active)
         if last is None or head.release_id == last.release_id or _takes(upgrade, head, last):
             return Chosen(head, shelf.rendered(head, template), serves, before)
@@ -133,7 +136,7 @@ def _on_shelf(where: Home, place: Place, last: Active, scenario: str) -> Deliver
     """The release used last, from this machine, checked as if it came anew; None where it is not there or changed."""
     found = shelf.find(place.shelf, last.release_id, scenario)
     try:
-        return None if found is None else delivery.checked(found, key_of(where))
+        return None if found is None else delivery.checked(found, key_of(where), last.seal)
     except ReefError:
         return None
 

@@ -6,16 +6,14 @@ a model, so that no rewrite ever loses a rule. Agents never see ids or counters,
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 PATH: Final = "playbook.md"
 _LINE: Final = re.compile(r"- \[(r-\d{5,})\] helpful=(\d+) harmful=(\d+) :: (\S.*)")
 _HEAD: Final = "# Playbook\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):  # not a dataclass: see daemon.core.paths.Home
     """``helpful`` and ``harmful`` count marks on answers that were given under it."""
 
     id: str
@@ -56,4 +54,4 @@ def added(rules: tuple[Rule, ...], text: str) -> tuple[Rule, ...]:
 
 def counted(rules: tuple[Rule, ...], *, helpful: int = 0, harmful: int = 0) -> tuple[Rule, ...]:
     """Every rule's counters moved: marks are on answers, and all rules were told for each."""
-    return tuple(replace(r, helpful=r.helpful + helpful, harmful=r.harmful + harmful) for r in rules)
+    return tuple(r._replace(helpful=r.helpful + helpful, harmful=r.harmful + harmful) for r in rules)

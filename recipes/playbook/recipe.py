@@ -7,7 +7,7 @@ What is claimed counts once: marks in a batch whose candidate is turned down end
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from daemon.core import playbook
@@ -77,7 +77,8 @@ class PlaybookRecipe(Recipe):
         """Everything that waits, once there is a note or an instruction, or so many bad marks that a rule may have to
         go.
         """
-        notes, instructions = stream.notes(), stream.instructions()
+        # Words beside a mark say why it was given ("nice", "not this"): nothing for an agent to do.
+        notes, instructions = [said for said in stream.notes() if said.score is None], stream.instructions()
         marked = stream.experience(signals=(Signal.MARK,))
         good, bad = _marks(marked)
         if not notes and not instructions and bad - good < self.config.drop_margin:
@@ -127,7 +128,7 @@ class PlaybookRecipe(Recipe):
             return playbook.added(book, line)
         if known.text not in changes.added:
             context.say(f"{_quoted(line)} is rule {known.id} already: counted as helpful")
-        return tuple(replace(rule, helpful=rule.helpful + 1) if rule is known else rule for rule in book)
+        return tuple(rule._replace(helpful=rule.helpful + 1) if rule is known else rule for rule in book)
 
 
 def _marks(experience: Sequence[Experience]) -> tuple[int, int]:

@@ -62,6 +62,25 @@ def test_damage_is_refused(reef_home: Home, told: Delivery, name: str) -> None:
         delivery.checked(damage(told), key_of(reef_home))
 
 
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_refused_though_the_release_was_checked_before(reef_home: Home, told: Delivery, name: str) -> None:
+    damage, why = DAMAGES[name]
+    known = delivery.seal(told, key_of(reef_home))
+    with pytest.raises(Untrusted, match=why):
+        delivery.checked(damage(told), key_of(reef_home), known)
+
+
+def test_a_signature_is_computed_again_only_when_something_of_it_is_new(reef_home: Home, told: Delivery) -> None:
+    forged = told._replace(signature="nobody's")
+    known = delivery.seal(forged, key_of(reef_home))  # as if it had passed: it shows that this is all that is looked at
+    assert delivery.checked(forged, key_of(reef_home), known) == forged
+    key_of(reef_home).write_text(f"{key_of(reef_home).read_text()}\n")
+    with pytest.raises(Untrusted, match="signature"):
+        delivery.checked(forged, key_of(reef_home), known)
+    with pytest.raises(Untrusted, match="signature"):
+        delivery.checked(forged, key_of(reef_home))
+
+
 def test_another_key_is_refused_though_it_came_along(reef_home: Home, module_home: Home) -> None:
     chain.publish(module_home)
     theirs = chain.delivered(module_home)

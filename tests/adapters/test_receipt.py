@@ -61,6 +61,21 @@ def test_what_a_person_deleted_is_no_trouble(plan: InstallPlan, install: Apply) 
     assert not plan.root.exists()
 
 
+def test_thousands_of_files_go_and_the_folder_with_a_changed_one_stays(plan: InstallPlan, install: Apply) -> None:
+    deep = plan.root / "node_modules" / "deep"
+    for number in range(2000):
+        path = deep / f"{number % 40}" / "lib" / f"{number}.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(number))
+    install()
+    changed, empty = deep / "7" / "lib" / "47.js", deep / "empty"
+    changed.write_text("mine")
+    empty.mkdir()
+    assert receipt.uninstall(plan.home, "agent") == [str(changed)]
+    assert {path for path in deep.rglob("*") if not path.is_dir()} == {changed}
+    assert {path.name for path in deep.iterdir()} == {"7", "empty"}
+
+
 def test_a_file_in_a_symlinks_place_is_not_followed(plan: InstallPlan, install: Apply, tmp_path: Path) -> None:
     install()
     outside = tmp_path / "outside"

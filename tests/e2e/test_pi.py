@@ -1,4 +1,4 @@
-"""Real Pi, from npm: installed both ways, used in a terminal, told of releases, upgraded, rolled back, taken away.
+"""Real Pi, from npm: installed both ways, used in a terminal, taught by a note, rolled back, taken away.
 
 Also covers the extension: ``harness_templates/pi/extensions/reef.ts``.
 """
@@ -19,17 +19,21 @@ from typing import Any
 
 import pytest
 
+from adapters import delivery
 from adapters.plan import find_node
 from adapters.session import Place
 from daemon.core.paths import Home
-from daemon.store.releases import Releases
+from reef_cli import wrapped
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.obedient import follows_rules
 from tests.fakes.provider import TASK, Provider, running_provider
 
 pytestmark = pytest.mark.slow
 
 SCENARIO = "work/pi"
+RULE = "Answer in one short sentence."
+LEARNED = f'release r2 · rule added: "{RULE}" · accepted 5\u20130'
 
 
 class Terminal:
@@ -99,6 +103,23 @@ class Installed:
             check=False,
         )
 
+    def answered(self, *words: str) -> Any:
+        """What ``reef … --json`` says, which must succeed."""
+        done = self.reef(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def lend(self, downloads: Path) -> None:
+        """Put npm's downloads where the next install keeps its own: both ways fetch them once."""
+        private = self.place.root / "npm-home"
+        private.mkdir(parents=True)
+        (private / "cache").symlink_to(downloads)
+
+    def asked(self) -> str:
+        """The system prompt of the last request that reached the provider."""
+        said = self.provider.requests[-1].json()["messages"]
+        return json.dumps([message["content"] for message in said if message["role"] in ("system", "developer")])
+
     def sessions(self) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.daemon.get(f"/reef/sessions?scenario={SCENARIO}")["items"]
         return items
@@ -157,17 +178,21 @@ def installed(module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> It
         config = f"""
 server: {{port: 0}}
 engine: p
-engines: {{p: {{base_url: '{provider.url}/v1'}}}}
+engines: {{p: {{base_url: '{provider.url}/v1', key: 'env:REEF_TEST_KEY'}}}}
 models: {{scripted: p}}
 """
-        with running_daemon(module_home, config) as daemon:
+        with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
             made = Installed(daemon, provider, user)
+            downloads = tmp_path_factory.mktemp("downloads")
+            made.lend(downloads)
             done = made.reef("harness", "install", "--adapter", "pi", "--scenario", SCENARIO)
             assert done.returncode == 0, done.stderr
             assert done.stdout == f"{made.command}\n"
             made.trees.append(digests(made.home.root, "agents", "bin"))
-            shutil.rmtree(made.home.agents / "pi")
-            shutil.rmtree(made.home.commands)
+            assert made.answered("harness", "uninstall", "--adapter", "pi")["kept"] == []
+            assert not made.place.root.exists()
+            assert any(downloads.iterdir())
+            made.lend(downloads)
             piped = subprocess.run(
                 ["bash"],
                 input=script(daemon),
@@ -237,54 +262,63 @@ def reports(installed: Installed) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_session_in_the_terminal(installed: Installed, work: Path) -> None:
-    """Notes and marks reach the store; a release is announced; what runs stays; the next run has it; then back."""
+def test_a_note_in_the_terminal_teaches_the_next_session(installed: Installed, work: Path) -> None:
+    """A note becomes a rule, judged on the person's tasks; what runs stays as it is; the next run obeys; then back."""
+    first = chain.publish(installed.home, scenario=SCENARIO)
     before = len(installed.sessions())
     with installed.terminal(work) as terminal:
-        terminal.see("Reef base")
+        terminal.see("Reef r1")
         terminal.type("/good")
         terminal.see("there is no answer to rate yet")
         terminal.type("create hello.txt")
         terminal.see("Done: I created hello.txt")
-        terminal.type("/note use uv, not pip")
+        assert "- Use uv, not pip." in installed.asked()
+        assert "greet" in installed.asked()  # the skill's description
+        terminal.type(f"/note {RULE}")
         terminal.see("Reef: noted on rec_")
         said = until(lambda: reports(installed), "the note is in the store")
-        assert (said[0]["feedback"], said[0]["score"]) == ("use uv, not pip", None)
+        assert (said[0]["feedback"], said[0]["score"]) == (RULE, None)
         terminal.type("/good nice")
         terminal.see("Reef: good on rec_")
         until(lambda: len(reports(installed)) == 2, "the mark is in the store")
-        assert {(one["feedback"], one["score"]) for one in reports(installed)} == {
-            ("use uv, not pip", None),
-            ("nice", 1.0),
-        }
+        assert {(one["feedback"], one["score"]) for one in reports(installed)} == {(RULE, None), ("nice", 1.0)}
         terminal.type("/new")
         terminal.see("New session started")
         terminal.type("once more")
         until(lambda: len(installed.sessions()) == before + 2, "a session for each conversation")
+        (directory,) = installed.place.sessions.iterdir()
+        running = digests((directory / "release").resolve())
+        assert {"AGENTS.md", "skills/greet/SKILL.md"} < running.keys()
 
-        first = chain.publish(installed.home, scenario=SCENARIO)
-        terminal.see("release r1 · rule added: Use uv, not pip. · accepted 9\u20130 · available from your next session")
-        terminal.see("Reef base · r1 from your next session")
-        terminal.type("again, please")
-        until(lambda: installed.sessions()[0]["turns"] == 6, "the running session goes on")
-        assert "Use uv" not in str(installed.provider.requests[-1].json())
-        assert installed.requests()[-1][2]["release"] == "base"
+        learned = learn(installed)
+        terminal.see(f"{LEARNED} · available from your next session")
+        terminal.see("Reef r1 · r2 from your next session")
+        terminal.type("tell me about rain")
+        terminal.see("Well. Let me tell you about")
+        assert RULE not in installed.asked()
+        assert "- Use uv, not pip." in installed.asked()
+        assert installed.requests()[-1][2]["release"] == first.id
+
+        done = installed.run(work, "-p", "and about snow")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("It is about")  # the model obeys
+        assert f"- Use uv, not pip.\\n- {RULE}" in installed.asked()
+        assert installed.requests()[-1][2]["release"] == learned
+        assert digests((directory / "release").resolve()) == running  # to the byte
         terminal.type("/quit")
         until(terminal.ended, "Pi ends")
 
     with installed.terminal(work) as terminal:
-        terminal.see("Reef: release r1 · rule added: Use uv, not pip. · accepted 9\u20130")
-        terminal.type("hello")
-        terminal.see("Done: I created hello.txt")
-        asked = str(installed.provider.requests[-1].json())
-        assert "- Use uv, not pip." in asked
-        assert "greet" in asked  # the skill's description
-        assert installed.requests()[-1][2]["release"] == first.id
+        terminal.see("Reef r2")
         terminal.type("/reef")
         terminal.see(f"scenario {SCENARIO}")
-        chain.publish(installed.home, "job_2", {"rules.md": "Another rule.\n"}, scenario=SCENARIO)
-        Releases.open(installed.home).rollback(SCENARIO, first.id, "it was better before")
+        why = ("--reason", "it was better before")
+        back = installed.answered("releases", "rollback", *why, "--scenario", SCENARIO, "--yes")
+        assert (back["number"], back["restores"]) == (3, first.id)
         terminal.see("release r3 · it was better before · rolled back to r1")
+        terminal.type("hail?")
+        terminal.see("It is about")
+        assert RULE in installed.asked()  # a session that runs stays on its release
         terminal("kill-server")
 
     with installed.terminal(work, "-c") as terminal:
@@ -295,11 +329,32 @@ def test_a_session_in_the_terminal(installed: Installed, work: Path) -> None:
         assert (reports(installed)[-1]["feedback"], reports(installed)[-1]["score"]) == ("not this", 0.0)
 
     done = installed.run(work, "-p", "after the rollback")
-    assert done.returncode == 0, done.stderr
-    asked = str(installed.provider.requests[-1].json())
-    assert "- Use uv, not pip." in asked
-    assert "Another rule" not in asked
-    assert installed.requests()[-1][2]["release"].startswith("r3-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Well. Let me tell you about")
+    assert RULE not in installed.asked()
+    assert "- Use uv, not pip." in installed.asked()
+    assert installed.requests()[-1][2]["release"] == back["id"]
+
+
+def learn(installed: Installed) -> str:
+    """The person's tasks, the recipe and the gate, with a model that follows rules: the id of the release."""
+    mine = ("--scenario", SCENARIO)
+    installed.answered("tasks", "add", "What is rain?", "--form", "one_sentence", *mine)
+    lines = [json.dumps({"prompt": f"What is thing {n}?", "form": "one_sentence"}) for n in range(6)]
+    lines += [json.dumps({"prompt": f"Why {n}?", "form": "max_words:40", "set": "regression"}) for n in range(2)]
+    kept = installed.daemon.home.root / "tasks.jsonl"
+    kept.write_text("\n".join(lines))
+    assert len(installed.answered("tasks", "add", "--file", str(kept), *mine)["items"]) == 8
+    installed.provider.reply = follows_rules
+    job = installed.answered("recipes", "run", "playbook", *mine, "--wait")
+    assert (job["state"], job["outcome"]) == ("done", "released"), job
+    release: dict[str, Any] = installed.daemon.get(f"/reef/releases/{job['release_id']}?scenario={SCENARIO}")
+    gate = release["gate"]
+    assert (release["kind"], release["head"], release["number"]) == ("learned", True, 2)
+    assert (gate["verdict"], gate["wins"], gate["losses"], gate["guard"]["held"]) == ("accept", 5, 0, 2)
+    told = chain.delivered(installed.home, scenario=SCENARIO)
+    assert delivery.checked(told, wrapped.key_of(installed.home)).release_id == release["id"]  # it is signed
+    return str(release["id"])
 
 
 def test_uninstalling_leaves_nothing_but_what_is_the_persons(installed: Installed, work: Path) -> None:

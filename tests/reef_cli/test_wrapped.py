@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from adapters import receipt
+from adapters import active, delivery, receipt
 from adapters.plan import Upgrade
 from adapters.session import Place
 from daemon.core.errors import ExitCode
@@ -25,6 +25,7 @@ from daemon.core.paths import Home
 from daemon.core.releases import Release
 from daemon.core.version import PROTOCOL, __version__
 from daemon.store.releases import Releases
+from reef_cli.wrapped import key_of
 from tests.fakes import agents, chain
 from tests.fakes.daemon import RunningDaemon, running_daemon
 
@@ -145,6 +146,9 @@ def test_a_release_reaches_the_agent_and_is_told_once(case: Case) -> None:
         "reason": "rule added: Use uv, not pip.",
         "verdict": "accepted 9\u20130",
     }
+    known = active.load(case.place.active, case.scenario)
+    assert known is not None
+    assert known.seal == delivery.seal(chain.delivered(case.home, scenario=case.scenario), key_of(case.home))
     assert case.run().told["reef"]["activated"] is False
 
 

@@ -84,6 +84,14 @@ def test_a_note_or_an_instruction_makes_a_batch_and_marks_come_along() -> None:
         assert stream.signals == [(Signal.MARK,)]
 
 
+def test_the_words_beside_a_mark_are_no_note() -> None:
+    why = [Feedback("rep_1", 1.0, "nice", None), Feedback("rep_2", 0.0, "not this", None)]
+    assert recipe().select(FakeStream([marked(1)], why)) is None
+    batch = recipe().select(FakeStream([marked(1)], [*why, note("Use uv.", 3)]))
+    assert batch is not None
+    assert batch.notes == (note("Use uv.", 3),)
+
+
 def test_marks_alone_wait() -> None:
     assert recipe().select(FakeStream()) is None
     assert recipe().select(FakeStream([marked(1, n) for n in range(20)])) is None
