@@ -4,7 +4,6 @@ Nothing here decides what a recipe may see: the daemon's stream does. A daemon t
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -168,11 +167,9 @@ def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, fol
     """Run a train step: ``spec`` on its stdin; progress, say, error and result events as lines on its stdout, its
     stderr in the job's log. Raises RecipeError with its words.
     """
-    root = str(Path(__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": root, "PYTHONUNBUFFERED": "1"}
     last: dict[str, Any] = {}
     with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
+        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -43,13 +43,15 @@ def python(say: Callable[[str], None]) -> Path:
     return Environment(cache() / "environments", _lock()).python(say)
 
 
-def command(module: str, say: Callable[[str], None]) -> list[str]:
-    """What runs ``module`` of ours there. Our packages come last on its path: an installed Reef lies among packages of
-    its own environment, which must not stand in for the locked ones.
+def command(module: str, say: Callable[[str], None], made: "Environment | None" = None) -> list[str]:
+    """What runs ``module`` there: one of ours, or one beside a person's recipe. What this process imports from comes
+    last on its path: an installed Reef lies among packages of its own environment, which must not stand in for the
+    locked ones. ``-I`` so that no PYTHONPATH gets before them.
     """
-    root = str(Path(__file__).parents[2])
-    start = f"import runpy, sys; sys.path.append({root!r}); runpy.run_module({module!r}, run_name='__main__')"
-    return [str(python(say)), "-P", "-c", start]
+    paths = [str(Path(__file__).parents[2]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    start = f"import runpy, sys; sys.path += {paths!r}; runpy.run_module({module!r}, run_name='__main__')"
+    there = made.python(say) if made else python(say)
+    return [str(there), "-I", "-u", "-c", start]
 
 
 def _lock() -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import RecipeError
-from recipes.lora.environment import Environment, torch_options
+from recipes.lora.environment import Environment, command, torch_options
 from tests.conftest import ROOT
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems' torch has no CUDA")
@@ -44,6 +44,21 @@ def test_it_is_made_once(small: Environment) -> None:
     told = len(said)
     assert small.python(said.append) == python
     assert told == len(said) == 2
+
+
+def test_a_package_of_ours_does_not_stand_in_for_the_locked_one(
+    small: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its folder is on this process's path, where a train step of a person's own lies too."""
+    ours = tmp_path / "ours"
+    (ours / "mdurl").mkdir(parents=True)
+    (ours / "mdurl" / "__init__.py").touch()
+    (ours / "step.py").write_text("import daemon, mdurl; print(daemon.__file__, mdurl.__file__)")
+    monkeypatch.setenv("PYTHONPATH", str(ours))
+    ran = subprocess.run(command("step", print, small), capture_output=True, text=True, check=True, cwd=ours)
+    reef, locked = map(Path, ran.stdout.splitlines()[-1].split())
+    assert reef.is_relative_to(ROOT)
+    assert locked.is_relative_to(small.folder)
 
 
 def test_another_lock_is_another_environment(small: Environment, tmp_path: Path) -> None:
