@@ -5,7 +5,6 @@ Nothing here decides what a recipe may see: the daemon's stream does. A daemon t
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -208,12 +207,9 @@ def _step(
     command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path
 ) -> tuple[int, Mapping[str, Any]]:
     """How a train step's process ended, and the last event it told."""
-    # No PYTHONPATH: it comes before the environment's own packages (`recipes.lora.environment.command`).
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["PYTHONUNBUFFERED"] = "1"
     last: dict[str, Any] = {}
     with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
+        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

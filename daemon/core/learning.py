@@ -44,7 +44,8 @@ class Experience:
     """One exchange that may be learned from: what was asked, what was answered, what was said about it.
 
     ``staleness`` counts releases between the one that served it and the head. ``logprobs`` [C] and ``completion_ids``
-    [C] are there where the engine gave them (see `daemon.core.records.TokenSpan`).
+    [C] are there where the engine gave them (see `daemon.core.records.TokenSpan`). ``ended``: the model stopped by
+    itself, not at a limit of tokens.
     """
 
     receipt: str
@@ -60,6 +61,7 @@ class Experience:
     feedback: tuple[Feedback, ...] = ()
     completion_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    ended: bool = True
 
     @property
     def score(self) -> float | None:

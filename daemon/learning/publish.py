@@ -70,13 +70,11 @@ async def publish_candidate(desk: Desk, candidate: Candidate, gate: GateResult |
     except Conflict as error:
         await _retell(desk, proposed, ReleaseState.PENDING, f"stale: {error.message}")
         raise
-    except EngineUnavailable as error:
-        return await _retell(desk, proposed, ReleaseState.PENDING, f"not released: {error.message}")
     except BadWeights as error:
         await _retell(desk, proposed, ReleaseState.REJECTED, error.message)
         raise
     except EngineError as error:  # what it learned from stays used: a person can still release it
-        return await _retell(desk, proposed, ReleaseState.PENDING, f"the engine could not prove it: {error.message}")
+        return await _retell(desk, proposed, ReleaseState.PENDING, f"not released: {error.message}")
 
 
 async def approve(desk: Desk, scenario: str, id: str, *, force: bool = False) -> Release:

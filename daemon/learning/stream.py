@@ -142,6 +142,7 @@ def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Expe
                 feedback=raw.feedback,
                 completion_ids=raw.completion_ids,
                 logprobs=raw.logprobs,
+                ended=raw.ended,
             ),
         )
 

@@ -34,6 +34,8 @@ _CARRIES: Final = {
     "mark": "p.score IS NOT NULL",
     "edit": "json_extract(p.metadata, '$.edited') <> ''",
 }
+#: How the dialects call an answer that was cut off.
+_AT_LIMIT: Final = "'length', 'max_tokens'"
 _CHUNK: Final = 900
 
 
@@ -70,6 +72,7 @@ class Raw:
     feedback: tuple[Feedback, ...]
     completion_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    ended: bool
 
 
 def content_of(chain: bytes, answer_key: bytes) -> bytes:
@@ -196,7 +199,8 @@ def _rows(db: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[Any, ...]]:
     for start in range(0, len(seqs), _CHUNK):
         part = seqs[start : start + _CHUNK]
         rows += db.execute(
-            f"""SELECT r.seq, r.receipt, s.uid, r.dialect, r.release_id, r.weights, q.frame, q.chain, m.key, q.answer
+            f"""SELECT r.seq, r.receipt, s.uid, r.dialect, r.release_id, r.weights, q.frame, q.chain, m.key, q.answer,
+            coalesce(r.stop_reason, '') NOT IN ({_AT_LIMIT})
             FROM record r JOIN session s ON s.id = r.session JOIN request q ON q.seq = r.seq
             JOIN message m ON m.id = q.answer WHERE r.seq IN ({",".join("?" * len(part))}) ORDER BY r.seq""",
             part,
@@ -224,7 +228,7 @@ def _raws(reader: Reader, rows: Sequence[tuple[Any, ...]], said: dict[int, list[
     wanted = sorted({id for row in rows for id in (*ids[row[0]], row[9])})
     kept = dict(zip(wanted, content.messages(reader, wanted), strict=True))
     frames: dict[int, content.Frame] = {}
-    for seq, receipt, session, dialect, release, weights, frame, chain, key, answer in rows:
+    for seq, receipt, session, dialect, release, weights, frame, chain, key, answer, ended in rows:
         if frame not in frames:
             frames[frame] = content.frame(reader, frame)
         completion, logprobs = answer_span(reader, seq)
@@ -232,7 +236,7 @@ def _raws(reader: Reader, rows: Sequence[tuple[Any, ...]], said: dict[int, list[
             seq, receipt, session, Dialect(dialect), reader.names.text(reader.db, release),
             reader.names.optional_text(reader.db, weights), content_of(chain, key),
             frames[frame].head, frames[frame].tail, tuple(kept[id] for id in ids[seq]), kept[answer],
-            tuple(said.get(seq, ())), completion, logprobs,
+            tuple(said.get(seq, ())), completion, logprobs, bool(ended),
         )  # fmt: skip
 
 

@@ -51,13 +51,14 @@ def python(say: Callable[[str], None]) -> Path:
     return Environment(cache() / "environments", _lock()).python(say)
 
 
-def command(module: str, say: Callable[[str], None]) -> list[str]:
+def command(module: str, say: Callable[[str], None], made: "Environment | None" = None) -> list[str]:
     """What runs ``module`` there: one of ours, or one beside a person's recipe. What this process imports from comes
     last on its path: an installed Reef lies among packages of its own environment, which must not stand in for the
-    locked ones.
+    locked ones. ``-I`` so that no PYTHONPATH gets before them.
     """
     paths = [str(Path(__file__).parents[2]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return [str(python(say)), "-P", "-c", _START.format(paths=paths, module=module)]
+    there = made.python(say) if made else python(say)
+    return [str(there), "-I", "-u", "-c", _START.format(paths=paths, module=module)]
 
 
 def _lock() -> Path:

@@ -275,6 +275,9 @@ def _say(text: str) -> None:
 def main() -> int:
     # Hugging Face must not reach for its hub, nor draw bars: all there is to read lies on this disk.
     os.environ.update(HF_HUB_OFFLINE="1", TQDM_DISABLE="1", TOKENIZERS_PARALLELISM="false")
+    # PyTorch's threads wait for each other thousands of times a step. Spinning they would burn what the others need:
+    # beside other work a step took four times the processor's time.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         spec = Spec(**json.load(sys.stdin))
         with redirect_stdout(sys.stderr):

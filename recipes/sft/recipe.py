@@ -106,10 +106,13 @@ class SFTRecipe(Recipe):
 
 
 def wanted(experience: Experience) -> str | None:
-    """The answer as the person would have it: their edit, else the model's own if they marked it good."""
+    """The answer as the person would have it: their edit, else the model's own if they marked it good.
+
+    One that was cut off at a limit of tokens has no end to learn: the model would learn to stop in mid-sentence.
+    """
     if experience.edit:
         return experience.edit
-    accepted = experience.score is not None and experience.score > _GOOD
+    accepted = experience.ended and experience.score is not None and experience.score > _GOOD
     return experience.answer if accepted else None
 
 

@@ -5,7 +5,6 @@ It runs the engine on an event loop in a thread of its own, since recipes are wr
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 import threading
@@ -148,10 +147,8 @@ def training(module: str, spec: Mapping[str, Any]) -> "subprocess.Popen[str]":
     """``module`` in the training environment, told ``spec``; its lines come on stdout. A job would run it at nice 19: a
     test that has nothing to serve beside it would only wait longer.
     """
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     process = subprocess.Popen(
         environment.command(module, print),
-        env=environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -32,15 +32,19 @@ def job(store: Store) -> JobRow:
     return store.learning.create(NewJob("job_a", "default", "sft")).result(20)
 
 
-def say(store: Store, text: str, answer: str = "ok", dialect: Dialect = Dialect.CHAT, **changes: Any) -> str:
+def say(
+    store: Store, text: str, answer: str = "ok", dialect: Dialect = Dialect.CHAT, why: str = "", **changes: Any
+) -> str:
     """One exchange in its own session, split by the real dialect; its session's id."""
     said = [{"role": "user", "content": text}]
     if dialect is Dialect.CHAT:
         request = json.dumps({"model": "m", "messages": said}).encode()
-        response = json.dumps({"choices": [{"message": {"role": "assistant", "content": answer}}]}).encode()
+        choice = {"message": {"role": "assistant", "content": answer}, "finish_reason": why or "stop"}
+        response = json.dumps({"choices": [choice]}).encode()
     else:
         request = json.dumps({"model": "m", "max_tokens": 9, "system": "Be kind.", "messages": said}).encode()
-        response = json.dumps({"role": "assistant", "content": [{"type": "text", "text": answer}]}).encode()
+        content = [{"type": "text", "text": answer}]
+        response = json.dumps({"role": "assistant", "content": content, "stop_reason": why or "end_turn"}).encode()
     made: dict[str, Any] = {
         "receipt": new_id("rec"), "scenario": "default", "dialect": dialect, "path": "/v1/x", "started_ns": 1,
         "duration_us": 1, "first_byte_us": 1, "request": request, "response": response, "stream": False,
@@ -67,6 +71,13 @@ def say_in(store: Store, split: Split, text: str, **changes: Any) -> str:
 def offered(store: Store, job: JobRow, ask: Ask = Ask(), head: str = "base", **options: Any) -> list[Experience]:  # noqa: B008
     stream = Stream(store.learning, options.pop("held_out", lambda _: ()))
     return [plain.experience(one) for one in stream.offered(job, head, ask, **options)["experience"]]
+
+
+@pytest.mark.parametrize(("dialect", "why"), [(Dialect.CHAT, "length"), (Dialect.MESSAGES, "max_tokens")])
+def test_an_answer_that_was_cut_off_says_so(store: Store, job: JobRow, dialect: Dialect, why: str) -> None:
+    say_in(store, Split.TRAIN, "whole", dialect=dialect)
+    say_in(store, Split.TRAIN, "cut", dialect=dialect, why=why)
+    assert {one.prompt[-1].text.split()[0]: one.ended for one in offered(store, job)} == {"whole": True, "cut": False}
 
 
 def test_a_split_is_decided_by_the_id_alone_and_is_eight_to_one_to_one() -> None:

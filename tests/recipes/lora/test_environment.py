@@ -15,7 +15,7 @@ import pytest
 
 from daemon.core.errors import RecipeError
 from recipes.lora import environment
-from recipes.lora.environment import Environment, torch_options
+from recipes.lora.environment import Environment, command, torch_options
 from tests.conftest import ROOT
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems' torch has no CUDA")
@@ -52,8 +52,7 @@ def test_a_persons_own_train_step_runs_and_ends_with_its_job(tmp_path: Path, mon
     (tmp_path / "my_train.py").write_text("import os, time, recipes\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(environment, "python", lambda say: Path(sys.executable))
-    command = environment.command("my_train", print)
-    job = f"import subprocess; subprocess.run({command!r}, env={{}})"
+    job = f"import subprocess; subprocess.run({command('my_train', print)!r}, env={{}})"
     process = subprocess.Popen([sys.executable, "-c", job], stdout=subprocess.PIPE)
     assert process.stdout is not None
     step = int(process.stdout.readline())
@@ -64,6 +63,21 @@ def test_a_persons_own_train_step_runs_and_ends_with_its_job(tmp_path: Path, mon
         assert time.monotonic() < deadline, "the train step outlives its job"
         time.sleep(0.02)
     process.stdout.close()
+
+
+def test_a_package_of_ours_does_not_stand_in_for_the_locked_one(
+    small: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its folder is on this process's path, where a train step of a person's own lies too."""
+    ours = tmp_path / "ours"
+    (ours / "mdurl").mkdir(parents=True)
+    (ours / "mdurl" / "__init__.py").touch()
+    (ours / "step.py").write_text("import daemon, mdurl; print(daemon.__file__, mdurl.__file__)")
+    monkeypatch.setenv("PYTHONPATH", str(ours))
+    ran = subprocess.run(command("step", print, small), capture_output=True, text=True, check=True, cwd=ours)
+    reef, locked = map(Path, ran.stdout.splitlines()[-1].split())
+    assert reef.is_relative_to(ROOT)
+    assert locked.is_relative_to(small.folder)
 
 
 def test_another_lock_is_another_environment(small: Environment, tmp_path: Path) -> None:

@@ -42,6 +42,13 @@ def test_what_a_person_wants_is_their_edit_then_what_they_marked_good() -> None:
     assert wanted(experience(1, "What?")) is None
 
 
+def test_an_accepted_answer_that_was_cut_off_is_not_learned() -> None:
+    cut = dataclasses.replace(marked(1, 1.0), ended=False)
+    assert wanted(cut) is None
+    assert wanted(dataclasses.replace(edited(1), ended=False)) == "A number."
+    assert recipe(least_answers=1).select(FakeStream([cut])) is None
+
+
 def test_answers_start_a_job_once_there_are_enough() -> None:
     answers = [edited(1), marked(2, 1.0), marked(3, 0.0), experience(4, "What?")]
     assert recipe(least_answers=3).select(FakeStream(answers)) is None
