@@ -52,6 +52,9 @@ def list_adapters(*, as_json: AsJson = False) -> None:
         return
     columns = ("adapter", "version", "scenario", "upgrade", "release", "running", "command")
     output.table(columns, [[row[name] for name in columns] for row in rows])
+    for row in rows:
+        if row["command"] is None:
+            diagnostics.say(f"not installed yet: reef harness install --adapter {row['adapter']}")
 
 
 def _row(name: str) -> dict[str, object]:
