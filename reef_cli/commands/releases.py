@@ -41,7 +41,8 @@ def list_releases(
     elif not page["items"] and state == "released":
         diagnostics.say(
             "nothing is released here yet: the agent and the model are as they come\n"
-            f'  what was turned down or waits: reef releases list --state all{only}; to learn: reef evolve "…"'
+            f"candidates: reef releases list --state all{only}\n"
+            'to make one: reef evolve "what should change"'
         )
     elif not page["items"]:
         diagnostics.say(f"nothing here; all of them: reef releases list --state all{only}")

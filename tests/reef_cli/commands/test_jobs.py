@@ -183,8 +183,8 @@ def test_the_editor_gets_the_answer_and_gives_it_back(tmp_path: Path, monkeypatc
 
 def row(**changes: Any) -> dict[str, Any]:
     return {
-        "id": "job_a", "state": "done", "outcome": "released", "release_id": "r1-ab", "message": "5 to 0",
-        "error": None, "progress": None, **changes,
+        "id": "job_a", "recipe": "mine", "state": "done", "outcome": "released", "release_id": "r1-ab",
+        "message": "5 to 0", "error": None, "progress": None, **changes,
     }  # fmt: skip
 
 
