@@ -44,7 +44,7 @@ def run(words: list[str]) -> int:
 
 
 def _root() -> None:
-    """Records what your coding agents do, takes your feedback, and answers them from this machine."""
+    """Records what your coding agents do, takes your feedback, and makes them better."""
 
 
 def _typer(**options: Any) -> typer.Typer:

@@ -82,12 +82,13 @@ def _unknown(word: str) -> UsageError:
 
 def _help() -> None:
     output.line("Usage: reef COMMAND [ARGUMENTS]\n")
-    output.line("Records what your coding agents do, takes your feedback, and answers them from this machine.\n")
+    output.line("Records what your coding agents do, takes your feedback, and makes them better.\n")
     output.line(output.bold("Commands"))
     for name, entry in COMMANDS.items():
         verbs = f"{name} {'|'.join(entry.verbs)}" if isinstance(entry, Group) else name
-        output.line(f"  {verbs:<28}{entry.summary}" if len(verbs) < 28 else f"  {verbs}\n{'':30}{entry.summary}")
-    output.line("\nEvery command takes --json and --help. Also: --version, --install-completion, --show-completion.")
+        output.line(f"  {verbs:<22}{entry.summary}" if len(verbs) < 22 else f"  {verbs}\n{'':24}{entry.summary}")
+    output.line("\nEvery command takes --json and --help.")
+    output.line("Also: --version, --install-completion, --show-completion.")
     output.line('Start here: reef demo, or eval "$(reef env)" and then your own agent.')
 
 

@@ -1,6 +1,6 @@
 """Sessions and receipts by the beginning of their names: what a person types instead of thirty characters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from daemon.core.client import Client
@@ -10,6 +10,8 @@ _PAGE = 500
 #: How far back a beginning is looked for.
 _PAGES = 20
 _FULL = len("ses_") + 26
+#: The kind and the moment: what a list shows of a name at least.
+_SHORT = len("ses_") + 10
 _LISTS = {
     "session": ("/reef/sessions", "id"),
     "receipt": ("/reef/records", "receipt"),
@@ -37,6 +39,14 @@ def resolved(client: Client, name: str, *kinds: str) -> str:
         some = ", ".join(sorted(matches)[:4])
         raise UsageError(f"more than one {what} begins with {name!r}: {len(matches)}", hint=f"for example {some}")
     return matches.pop()
+
+
+def beginnings(names: Sequence[str]) -> list[str]:
+    """The names of a list as short as `resolved` can still tell them apart."""
+    length = _SHORT
+    while len({name[:length] for name in names}) < len(set(names)):
+        length += 1
+    return [name[:length] for name in names]
 
 
 def _recent(client: Client, path: str) -> Iterator[dict[str, Any]]:

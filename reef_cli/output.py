@@ -12,6 +12,9 @@ from typing import Any
 
 #: Joiners that emoji and several scripts need; they are format characters, but change nothing outside their cluster.
 _JOINERS = "\u200c\u200d"
+#: Columns of the narrowest terminal that is reckoned with, and what the last column of a table keeps all the same.
+WIDE = 80
+_LEAST = 16
 
 
 class ReaderLeft(Exception):
@@ -81,8 +84,12 @@ def count(number: int, noun: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Aligned columns under a heading; numbers to the right. Cells are made inert here."""
+    """Aligned columns under a heading; numbers to the right. Cells are made inert here; the last one is cut where the
+    line would be wider than `WIDE`.
+    """
     cells = [[_cell(value) for value in row] for row in rows]
+    before = sum(max(_width(row[i]) for row in [list(columns), *cells]) + 2 for i in range(len(columns) - 1))
+    cells = [[*row[:-1], _cut(row[-1], max(WIDE - before, _LEAST))] for row in cells]
     widths = [max(_width(row[i]) for row in [list(columns), *cells]) for i in range(len(columns))]
     right = [bool(cells) and all(row[i].replace(".", "", 1).isdigit() for row in cells) for i in range(len(columns))]
     line(bold(_aligned(columns, widths, right)))
@@ -96,6 +103,14 @@ def _aligned(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
         space = " " * (width - _width(text))
         padded.append(space + text if flush else text + space)
     return "  ".join(padded).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    while _width(text) > width - 1:
+        text = text[: min(len(text) - 1, width - 1)]
+    return text.rstrip() + "…"
 
 
 def _cell(value: Any) -> str:

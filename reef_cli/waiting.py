@@ -38,6 +38,8 @@ def ended(row: dict[str, Any]) -> int:
             f"{row['outcome']}: {row['message']}", hint=f"reef releases show {release}" if release else None
         )
     output.line("  ".join(filter(None, [row["outcome"], row["release_id"], output.one_line(row["message"], 200)])))
+    if row["outcome"] == "nothing":
+        diagnostics.say(f"what {row['recipe']} learns from: reef recipes list; give it some: reef note, reef edit")
     return ExitCode.OK
 
 

@@ -108,10 +108,8 @@ def build(runtime: Runtime) -> ASGIApp:
 
 def _rendered(error: ReefError, path: str) -> Response:
     if path.startswith("/v1/"):
-        body = {
-            "type": "error",
-            "error": {"type": error.kind, "message": error.message, "code": error.kind, "param": None},
-        }
+        said = f"Reef: {error.message}" + (f" ({error.hint})" if error.hint else "")
+        body = {"type": "error", "error": {"type": error.kind, "message": said, "code": error.kind, "param": None}}
         return Response(json.dumps(body), error.status, media_type="application/json")
     return answer(error.envelope(), error.status)
 
@@ -123,7 +121,9 @@ async def _reef_error(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    failure = NotFound(f"no {request.method} {request.url.path} here", hint="GET /reef/status")
+    here = "here are POST " + ", ".join(ROUTES) + " and GET /v1/models"
+    hint = here if request.url.path.startswith("/v1/") else "GET /reef/status"
+    failure = NotFound(f"no {request.method} {request.url.path} here", hint=hint)
     response = _rendered(failure, request.url.path)
     response.status_code = error.status_code
     return response

@@ -15,6 +15,7 @@ from daemon.learning.stream import Ask, split_of
 from daemon.server import answers
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.identity import scenario_name
+from daemon.server.proxy import ClientGone, until_gone
 from daemon.server.runtime import Runtime
 from daemon.store.instructions import NewInstruction
 from daemon.store.jobs import Claim
@@ -146,7 +147,12 @@ async def answered(request: Request) -> Response:
         side.like = {row.id: await answers.like(daemon.store, row.scenario)}  # one job at a time
     like = side.like[row.id]
     lora = await _lora(daemon, row, asked.which)
-    return answer(await answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora))
+    # A job that was stopped leaves up to eight of these behind, each minutes of the engine's time.
+    work = answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora)
+    told = await until_gone(work, request.receive)
+    if told is None:
+        raise ClientGone
+    return answer(told)
 
 
 async def _lora(daemon: Runtime, row: JobRow, which: str) -> LoraFile | None:

@@ -37,7 +37,7 @@ _CHARACTERS: Final = 4
 
 class SFTRecipe(Recipe):
     name: ClassVar[str] = "sft"
-    summary: ClassVar[str] = "your edits, accepted answers and notes become weights"
+    summary: ClassVar[str] = "Your edits, accepted answers and notes become weights."
     signals: ClassVar[tuple[Signal, ...]] = (Signal.EDIT, Signal.MARK, Signal.NOTE, Signal.INSTRUCTION)
     target: ClassVar[Target] = Target.WEIGHTS
     Config: ClassVar[type[SFTConfig]] = SFTConfig

@@ -75,7 +75,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         ("reef note 'use uv, not pip'", "reef note 'wrong file' rec_06f2m8"),
         hot=True,
     ),
-    "undo": Command("feedback:undo", "Take the last rating or note back.", ("reef undo",), hot=True),
+    "undo": Command("feedback:undo", "Take the last rating, note or edit back.", ("reef undo",), hot=True),
     "edit": Command(
         "evolve:edit",
         "Show how an answer should have been.",
@@ -160,7 +160,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         },
     ),
     "harness": Group(
-        "Coding agents that Reef wraps, and the release they run.",
+        "Coding agents that Reef wraps, and what they run.",
         {
             "install": Command(
                 "harness:install",
@@ -182,7 +182,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         },
     ),
     "tasks": Group(
-        "What candidates are judged by: a prompt and a check each.",
+        "Candidates are judged by them: a prompt and a check each.",
         {
             "add": Command(
                 "tasks:add",

@@ -34,7 +34,7 @@ def serve(
     config: Annotated[Path | None, Help("Configuration file; else $REEF_HOME/config.yaml.", "--config", "-c")] = None,
     as_json: Annotated[bool, Help("Errors in JSON.", "--json")] = False,
 ) -> None:
-    """Logs to the terminal, ends with ctrl+c. The article's serve.yaml works as printed."""
+    """Logs to the terminal, ends with ctrl+c. A recipe that cannot be loaded is told, and recording goes on."""
     import os
     import sys
 

@@ -50,8 +50,13 @@ def list_adapters(*, as_json: AsJson = False) -> None:
     if as_json:
         output.json({"items": rows})
         return
-    columns = ("adapter", "version", "scenario", "upgrade", "release", "running", "command")
+    columns = ("adapter", "version", "scenario", "upgrade", "release", "running")
     output.table(columns, [[row[name] for name in columns] for row in rows])
+    for row in rows:
+        if row["command"] is None:
+            diagnostics.say(f"not installed yet: reef harness install --adapter {row['adapter']}")
+        else:
+            diagnostics.say(f"to run it: {row['command']}")
 
 
 def _row(name: str) -> dict[str, object]:

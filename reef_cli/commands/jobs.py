@@ -6,7 +6,7 @@ from daemon.core.client import segment
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
-from reef_cli.names import resolved
+from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
 from reef_cli.waiting import ended, followed, progress, refused
 
@@ -25,7 +25,8 @@ def list_jobs(
         output.json(page)
         return
     columns = ("job", "created", "scenario", "recipe", "state", "what")
-    output.table(columns, [_row(job) for job in page["items"]])
+    names = beginnings([job["id"] for job in page["items"]])
+    output.table(columns, [_row(name, job) for name, job in zip(names, page["items"], strict=True)])
     if page["next"]:
         diagnostics.say(f"more: reef jobs list -n {limit} --before {page['next']}")
     elif not page["items"]:
@@ -60,8 +61,8 @@ def cancel(job: Job, *, as_json: AsJson = False) -> None:
         output.line(f"cancelled  {row['id']}")
 
 
-def _row(job: dict[str, Any]) -> tuple[object, ...]:
-    return (job["id"], output.clock(job["created_ns"]), job["scenario"], job["recipe"], _state(job), _what(job))
+def _row(name: str, job: dict[str, Any]) -> tuple[object, ...]:
+    return (name, output.clock(job["created_ns"]), job["scenario"], job["recipe"], _state(job), _what(job))
 
 
 def _state(job: dict[str, Any]) -> str:

@@ -21,10 +21,7 @@ def list_models(*, as_json: AsJson = False) -> None:
         return
     output.table(
         ("name", "size", "state", *_ORIGIN),
-        [
-            (model["name"], output.size(model["bytes"]), _state(model), *(model[key] for key in _ORIGIN))
-            for model in listed["items"]
-        ],
+        [(model["name"], output.size(model["bytes"]), _state(model), *_origin(model)) for model in listed["items"]],
     )
     if not listed["items"]:
         diagnostics.say("no model yet: reef models add default")
@@ -86,6 +83,11 @@ def fetch(client: Client, source: str, *, name: str | None = None, use: bool = F
     finally:
         progress.close()
     raise ReefError(f"the daemon did not finish adding {source}", hint="reef logs")
+
+
+def _origin(model: dict[str, Any]) -> list[object]:
+    """Of the sha256 as much as tells two files apart; `add`, `use` and --json have the whole."""
+    return [model["licence"], model["source"], (model["sha256"] or "")[:12]]
 
 
 def _show(model: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """`reef recipes list · run`: ways to learn from what is recorded."""
 
 import json
+import textwrap
 from typing import Annotated, Any
 
 from daemon.core.errors import UsageError
@@ -21,8 +22,12 @@ def list_recipes(*, as_json: AsJson = False) -> None:
         output.json(listed)
         return
     known = [recipe for recipe in listed["items"] if "error" not in recipe]
-    rows = [(r["name"], ", ".join(r["signals"]), r["changes"], _settings(r["config"]), r["summary"]) for r in known]
-    output.table(("recipe", "learns from", "changes", "settings", "what it does"), rows)
+    for recipe in known:
+        said = f"changes {recipe['changes']}; learns from {', '.join(recipe['signals'])}"
+        output.line(f"{output.bold(output.visible(recipe['name'], keep=''))}  {output.visible(said, keep='')}")
+        for text in (recipe["summary"], _settings(recipe["config"])):
+            for line in textwrap.wrap(output.visible(text, keep=""), output.WIDE - 2, break_on_hyphens=False):
+                output.line(f"  {line}")
     for recipe in listed["items"]:
         if "error" in recipe:
             diagnostics.say(f"{recipe['name']}: {recipe['error']['message']}")

@@ -3,6 +3,7 @@
 What moves a head says what it moved. Going back and turning down ask first on a terminal; in a script ``--yes`` does.
 """
 
+import shlex
 from typing import Annotated, Any, Literal
 
 from daemon.core.client import Client, segment
@@ -34,11 +35,15 @@ def list_releases(
         return
     columns = ("release", "created", "kind", "gate", "changes", "reason")
     output.table(columns, [_row(release) for release in page["items"]])
-    only = f" --scenario {scenario}" if scenario else ""
+    only = _only(scenario)
     if page["next"]:
         diagnostics.say(f"more: reef releases list -n {limit} --state {state} --before {page['next']}{only}")
     elif not page["items"] and state == "released":
-        diagnostics.say("nothing is released here yet: the agent and the model are as they come")
+        diagnostics.say(
+            "nothing is released here yet: the agent and the model are as they come\n"
+            f"candidates: reef releases list --state all{only}\n"
+            'to make one: reef evolve "what should change"'
+        )
     elif not page["items"]:
         diagnostics.say(f"nothing here; all of them: reef releases list --state all{only}")
 
@@ -68,6 +73,9 @@ def show(
         if not full and len(lines) > _LINES:
             output.line(f"  … {len(lines) - _LINES} more lines: --full")
     output.line()
+    if told["state"] != "released":  # it is in no branch that a clone would bring
+        output.line(f"to release it all the same: reef releases approve {told['id']}{_only(scenario)}")
+        return
     output.line("a copy that needs nothing of Reef:")
     for command in told["clone"]:
         output.line(f"  {output.visible(command)}")
@@ -126,12 +134,17 @@ def rollback(
 ) -> int:
     """Requests in flight finish on what they started with. Nothing is lost: the release gone back from stays."""
     client = ensure_daemon(home())
+    _head(client, scenario)  # asking makes no sense where there is nothing to go back from
     where = release or "the release before"
     if not diagnostics.confirmed(f"Go back to {where} ({scenario or 'default'})?", yes=yes):
         return _left()
     body: dict[str, object] = {"to": release, "reason": reason}
     _say("rolled back", client.post("/reef/releases/rollback", body, scope=scenario), as_json)
     return ExitCode.OK
+
+
+def _only(scenario: str | None) -> str:
+    return f" --scenario {shlex.quote(scenario)}" if scenario else ""
 
 
 def _left() -> int:

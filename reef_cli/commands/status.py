@@ -65,8 +65,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
         lines.append(_field("recording", f"degraded: {recording['detail']} ({recording['unrecorded']} not recorded)"))
     if last:
         ago = output.duration((time.time_ns() - last["started_ns"]) / 1e9)
-        lines.append(_field("last", f"{last['receipt']}, {ago} ago: {output.one_line(last['preview'] or '', 40)}"))
-    lines += _releases(told)
+        lines.append(_cut("last", f"{last['receipt']}, {ago} ago: {last['preview'] or ''}"))
+    lines += [*_releases(told), *_jobs(told)]
     lines.append(_field("config", told["config_path"] or "defaults"))
     lines.append(_field("home", told["home"]))
     lines.append(_field("log", told["log"]))
@@ -82,9 +82,8 @@ def _releases(told: dict[str, Any]) -> list[str]:
     lines = []
     for head in heads[:_MOST_HEADS]:
         ago = output.duration((time.time_ns() - head["created_ns"]) / 1e9)
-        said = f"{head['verdict']}" if head["verdict"] else head["kind"]
-        reason = output.one_line(head["reason"], 40)
-        lines.append(_field("release", f"{head['scenario']}: {head['release_id']}, {ago} ago, {said}: {reason}"))
+        said = f"{head['verdict']}ed" if head["verdict"] == "accept" and head["kind"] == "learned" else head["kind"]
+        lines.append(_cut("release", f"{head['scenario']}: {head['release_id']}, {ago} ago, {said}: {head['reason']}"))
     if len(heads) > _MOST_HEADS:
         lines.append(_field("", f"and of {len(heads) - _MOST_HEADS} more scenarios"))
     if waiting := told["waiting"]:
@@ -92,6 +91,15 @@ def _releases(told: dict[str, Any]) -> list[str]:
             _field("waiting", f"{output.count(len(waiting), 'candidate')} for your yes: {', '.join(waiting[:2])}")
         )
     return lines
+
+
+def _jobs(told: dict[str, Any]) -> list[str]:
+    """What learns now, one line."""
+    if not (jobs := told["jobs"]):
+        return []
+    more = f", and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+    job = next((job for job in jobs if job["state"] == "running"), jobs[0])
+    return [_cut("job", f"{job['recipe']} for {job['scenario']}, {job['state']}{more}: reef jobs list")]
 
 
 def _engine(engine: dict[str, Any], default: str) -> str:
@@ -118,7 +126,20 @@ def _next(told: dict[str, Any]) -> str:
         return "reef doctor" if told["model"] else "reef models add default"
     if told["counts"]["records"] == 0:
         return 'eval "$(reef env)", then start your agent in this shell (or: reef demo)'
-    return "reef traces show" if told["counts"]["reports"] else "reef good, or reef bad, on the last answer"
+    if waiting := told["waiting"]:
+        return f"reef releases show {waiting[-1]}, then approve or reject it"
+    if told["jobs"]:
+        return "reef jobs list"
+    if told["releases"]:
+        return "reef releases show"
+    if told["counts"]["reports"]:
+        return 'reef tasks add --help, then reef evolve "what should change"'
+    return "reef good, or reef bad, on the last answer"
+
+
+def _cut(name: str, text: str) -> str:
+    """A field whose text may be long: on one line of a narrow terminal."""
+    return _field(name, output.one_line(text, output.WIDE - 11))
 
 
 def _field(name: str, text: str) -> str:

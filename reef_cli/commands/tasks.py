@@ -9,6 +9,7 @@ from daemon.core.errors import NotFound, UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.names import beginnings
 from reef_cli.parameters import AsJson, Help
 
 Set = Literal["gate", "regression", "search"]
@@ -65,19 +66,18 @@ def list_tasks(
     scenario: Scenario = None,
     as_json: AsJson = False,
 ) -> None:
-    """Newest first."""
     items = _all(ensure_daemon(home()), scenario, set)
     if as_json:
         output.json({"items": items})
         return
     rows = [
         (
-            item["id"],
+            name,
             item["set"] + (" critical" if item["critical"] else ""),
             _check(item),
             output.one_line(item["prompt"], 48),
         )
-        for item in items
+        for name, item in zip(beginnings([item["id"] for item in items]), items, strict=True)
     ]
     output.table(("id", "set", "check", "prompt"), rows)
     if not items:
@@ -132,7 +132,8 @@ def _entries(path: Path) -> list[Any]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
+        said = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"cannot read {path}: {said}") from error
     if path.suffix in (".jsonl", ".ndjson"):
         return [_line(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     import yaml

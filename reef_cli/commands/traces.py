@@ -8,7 +8,7 @@ from daemon.core.errors import NotFound, Unreachable
 from daemon.core.paths import home
 from reef_cli import conversation, diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
-from reef_cli.names import resolved
+from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
 
 _NOTHING = 'eval "$(reef env)", then use an agent in that shell; or: reef demo'
@@ -26,7 +26,8 @@ def list_sessions(
         output.json(page)
         return
     columns = ("session", "updated", "agent", "turns", "in", "out", "score", "title")
-    output.table(columns, [_row(session) for session in page["items"]])
+    names = beginnings([session["id"] for session in page["items"]])
+    output.table(columns, [_row(name, session) for name, session in zip(names, page["items"], strict=True)])
     only = f" --scenario {shlex.quote(scenario)}" if scenario else ""
     if page["next"]:
         diagnostics.say(f"more: reef traces list -n {limit} --before {page['next']}{only}")
@@ -66,9 +67,9 @@ def tail(*, as_json: AsJson = False) -> None:
     raise Unreachable("the daemon stopped", hint="reef traces tail")
 
 
-def _row(session: dict[str, Any]) -> tuple[object, ...]:
+def _row(name: str, session: dict[str, Any]) -> tuple[object, ...]:
     return (
-        session["id"],
+        name,
         output.clock(session["updated_ns"]),
         session["agent"],
         session["turns"],

@@ -51,6 +51,16 @@ def test_a_table_aligns_wide_characters_and_puts_numbers_right(capsys: pytest.Ca
     assert capsys.readouterr().out == "name  turns\n日本      5\nab      120\n-         7\n"
 
 
+def test_a_table_is_not_wider_than_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(("id", "title"), [("x" * 40, "日本 " * 30), ("y", "short")])
+    _, long, short = capsys.readouterr().out.splitlines()
+    assert long.endswith("…")
+    assert 78 <= len(long) + long.count("日") + long.count("本") <= 80
+    assert short.endswith("short")
+    output.table(("id", "title"), [("x" * 90, "at least some of it")])
+    assert capsys.readouterr().out.splitlines()[1].endswith("  at least some o…")
+
+
 def test_a_table_makes_its_cells_inert(capsys: pytest.CaptureFixture[str]) -> None:
     output.table(("title",), [("two\nlines \x1b[31m",)])
     assert capsys.readouterr().out.splitlines()[1:] == ["two\\x0alines \\x1b[31m"]

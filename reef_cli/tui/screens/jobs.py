@@ -127,7 +127,12 @@ class Log(Reading, _Stopping):
         facts = [job["id"], job["recipe"], f"scenario {job['scenario']}", _ended(job), _progress(job)]
         log = job.get("log") or []
         text = "\n".join(
-            [" · ".join(filter(None, facts)), *([f"error: {job['error']}"] if job["error"] else []), "", *log]
+            [
+                " · ".join(filter(None, facts)),
+                *([f"error: {job['error']}"] if job["error"] else [str(job["message"])] if job["message"] else []),
+                "",
+                *log,
+            ]
         )
         return plain(text, width)
 

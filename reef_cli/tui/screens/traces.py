@@ -33,7 +33,7 @@ class Traces(Panel):
         Column("trace"),
     )
     follow = True
-    empty = 'nothing yet: eval "$(reef env)", then use an agent in that shell; or: reef demo'
+    empty = 'nothing yet: eval "$(reef env)", then an agent in that shell; or: reef demo'
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACES)]
 
     def __init__(self, *args: Any) -> None:

@@ -1,6 +1,7 @@
 """Jobs over HTTP, with a real daemon, a recipe that waits, and providers that answer it."""
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, Turn, running_provider
+from tests.fakes.provider import Fault, Provider, Turn, running_provider
 from tests.fakes.recipes import hostile
 
 COVERS = ("daemon/server/learning.py", "daemon/server/answers.py")
@@ -145,6 +146,23 @@ def test_an_answer_comes_from_the_engine_that_serves_and_is_not_recorded(
     say(daemon, "by another model", waiting["scenario"], model="claude")
     ask(daemon, waiting)
     assert provider.requests[-1].json()["model"] == "gpt-x", "the same for the whole job"
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_given_up(
+    daemon: RunningDaemon, provider: Provider, waiting: dict[str, Any]
+) -> None:
+    def asked() -> int:
+        engines: list[dict[str, Any]] = daemon.get("/reef/status")["engines"]
+        return next(int(engine["running"]) for engine in engines if engine["name"] == "p")
+
+    provider.faults.append(Fault(hang=True))
+    body = json.dumps({"messages": [{"role": "user", "content": "hi"}]})
+    head = f"POST {path_of(waiting, 'answer')} HTTP/1.1\r\nhost: reef\r\ncontent-type: application/json\r\n"
+    with socket.socket(socket.AF_UNIX) as job:
+        job.connect(str(daemon.home.socket))
+        job.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+        until(lambda: asked() == 1, "the engine is asked")
+    until(lambda: asked() == 0, "it is left alone")
 
 
 def test_an_anthropic_provider_is_asked_in_its_own_words(

@@ -23,7 +23,9 @@ def home(reef_home: Home) -> Iterator[Home]:
 def test_nothing_is_installed(reef: Reef) -> None:
     (row,) = reef("harness", "list", "--json").json()["items"]
     assert (row["adapter"], row["version"], row["command"]) == ("pi", "1.6.0", None)
-    assert "pi" in reef("harness", "list").out
+    listed = reef("harness", "list")
+    assert listed.out.splitlines()[1].startswith("pi ")
+    assert listed.err == "not installed yet: reef harness install --adapter pi\n"
     for verb in ("uninstall", "update"):
         assert reef("harness", verb).code == ExitCode.NOT_FOUND
 
@@ -41,6 +43,7 @@ def test_pinned_until_updated(home: Home, reef: Reef) -> None:
     (row,) = reef("harness", "list", "--json").json()["items"]
     assert (row["release"], row["upgrade"], row["running"]) == (second.id, "pinned", 0)
     assert row["command"] == agents.command(home)
+    assert reef("harness", "list").err == f"to run it: {row['command']}\n"
 
 
 def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:

@@ -31,6 +31,9 @@ def test_before_anything_is_released_it_says_so(cli: Reef) -> None:
     result = cli("releases", "list", "--scenario", "nothing")
     assert result.code == 0
     assert "nothing is released here yet" in result.err
+    assert "reef releases list --state all --scenario nothing" in result.err
+    back = cli("releases", "rollback", "--scenario", "nothing", "--json")
+    assert back.error()["kind"] == "not_found"
     shown = cli("releases", "show", "--scenario", "nothing", "--json")
     assert (shown.code, shown.error()["kind"]) == (ExitCode.NOT_FOUND, "not_found")
 
@@ -78,6 +81,8 @@ def test_reject_keeps_the_candidate(cli: Reef, store: Releases) -> None:
     shown = cli("releases", "show", waits, "--scenario", "no").out
     assert f"release   {waits}, not released" in shown
     assert "note      turned down by a person" in shown
+    assert f"reef releases approve {waits} --scenario no\n" in shown
+    assert "git clone" not in shown
 
 
 def test_pages_go_on_where_the_last_one_ended(cli: Reef, store: Releases) -> None:
@@ -115,7 +120,7 @@ def test_status_has_a_line_for_the_head_and_what_waits(cli: Reef, store: Release
     assert lines[-1].startswith("next: ")
     heads = [line for line in lines if line.startswith("release ")]
     assert heads[0].startswith(f"release    status-2: {store.standing('status-2').id}, ")
-    assert "accept: what job_st4 learned" in heads[0]
+    assert "accepted: what job_st4 learned" in heads[0]
 
 
 @pytest.mark.parametrize(("typed", "number"), [("\n", 1), ("y\n", 1), ("yes\n", 2)])

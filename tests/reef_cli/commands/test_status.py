@@ -38,7 +38,11 @@ def test_it_counts_and_shows_the_last_answer(served: Served, cli: Reef) -> None:
     assert "\x1b" not in out
     assert "next: reef good, or reef bad" in out
     cli("good")
-    assert cli("status").out.endswith("next: reef traces show\n")
+    told = cli("status").out
+    assert "next: reef tasks add" in told
+    assert "reef evolve" in told.splitlines()[-1]
+    served.ask("status, please", answer="a long answer " * 9)
+    assert len(next(line for line in cli("status").out.splitlines() if line.startswith("last"))) <= 80
 
 
 def test_its_json_is_the_daemons_own(served: Served, cli: Reef) -> None:

@@ -12,6 +12,7 @@ from typing import IO
 
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
+from reef_cli.names import beginnings
 from tests.fakes.daemon import REPOSITORY, running_daemon, until
 from tests.fakes.provider import Fault, Turn, bash
 from tests.reef_cli.commands.conftest import Served
@@ -30,8 +31,18 @@ def test_list_shows_sessions_newest_first(served: Served, cli: Reef) -> None:
     newer = session_of(served, served.ask("list: a newer conversation"))
     lines = cli("traces", "list", "-n", "2").out.splitlines()
     assert lines[0].split() == ["session", "updated", "agent", "turns", "in", "out", "score", "title"]
-    assert [line.split()[0] for line in lines[1:]] == [newer, older]
-    assert "list: a newer conversation" in lines[1]
+    shown = [line.split()[0] for line in lines[1:]]
+    assert (newer.startswith(shown[0]), older.startswith(shown[1])) == (True, True)
+    assert "list: a newer" in lines[1]
+    assert max(map(len, lines)) <= 80
+    assert "list: a newer conversation" in cli("traces", "show", shown[0]).out
+
+
+def test_names_are_short_and_told_apart() -> None:
+    moment = "01m8n3jn47"
+    assert beginnings([f"tsk_{moment}aaaa", f"tsk_{moment}abbb"]) == [f"tsk_{moment}aa", f"tsk_{moment}ab"]
+    assert beginnings([f"tsk_{moment}aaaa"] * 2) == [f"tsk_{moment}"] * 2
+    assert beginnings([]) == []
 
 
 def test_list_pages(served: Served, cli: Reef) -> None:
