@@ -4,9 +4,11 @@ Directories are 0700, files 0600, owned by the person who runs Reef: prompts and
 in the code builds a path of its own.
 """
 
+import errno
 import os
+import stat
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from daemon.core.errors import ConfigError
 
@@ -147,6 +149,17 @@ def private_directory(path: Path) -> None:
         )
     if status.st_mode & 0o077:
         path.chmod(0o700)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file that somebody else could have put there, for reading. Raises OSError for what is no plain file: a link
+    would lead elsewhere, a FIFO would never be read to its end.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "no plain file", str(path))
+    return os.fdopen(handle, "rb")
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -223,7 +223,7 @@ class Jobs:
         if result.gate is None:
             raise ReefError("its candidate was not judged")
         await self._change(row.id, progress=Progress("publish"))
-        candidate = await asyncio.to_thread(self._own, result.candidate, spec)
+        candidate = await asyncio.to_thread(self._own, result.candidate, row, spec)
         release = await self._wiring.publish(candidate, result.gate, self._policy(row.scenario))
         outcome = {
             ReleaseState.RELEASED: Outcome.RELEASED,
@@ -236,12 +236,13 @@ class Jobs:
             row.id, **ended, outcome=outcome, release_id=release.id, message=result.gate.reason[:TEXT_MOST]
         )
 
-    def _own(self, candidate: Candidate, spec: Spec) -> Candidate:
-        """The candidate with what is the daemon's to say: whose it is, and what it used up."""
-        directory = self.directory(spec.id)
-        claimed = self._store.claimed(spec.id)
+    def _own(self, candidate: Candidate, row: JobRow, spec: Spec) -> Candidate:
+        """The candidate with what is the daemon's to say: whose it is, and what it used up. Not by the spec on disk,
+        which the job could have written over."""
+        directory = self.directory(row.id)
+        claimed = self._store.claimed(row.id)
         return replace(
-            candidate, scenario=spec.scenario, parent=spec.parent, recipe=spec.recipe, job=spec.id,
+            candidate, scenario=row.scenario, parent=spec.parent, recipe=row.recipe, job=row.id,
             records=claimed.records, instructions=claimed.instructions,
             lora=None if candidate.lora is None else str(directory.adapter),
             peft=None if candidate.peft is None else str(directory.peft),
