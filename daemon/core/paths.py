@@ -151,14 +151,21 @@ def private_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
+class NotPlain(OSError):
+    """Not a file of its own: a link leads elsewhere, a FIFO or a device is never read to its end."""
+
+
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file that somebody else could have put there, for reading. Raises OSError for what is no plain file: a link
-    would lead elsewhere, a FIFO would never be read to its end.
-    """
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    """Open a file that somebody else could have put there, for reading. Raises NotPlain, OSError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket
+            raise NotPlain(error.errno, "it is no plain file", str(path)) from error
+        raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "no plain file", str(path))
+        raise NotPlain(errno.EINVAL, "it is no plain file", str(path))
     return os.fdopen(handle, "rb")
 
 

@@ -41,9 +41,7 @@ def environment(home: Home, beside: Path | None) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name in _KEPT
-        or (name.startswith(_KEPT_PREFIXES) and not _SECRET.search(name))
-        or name.lower() in _PROXIES
+        if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and not _SECRET.search(name)) or name.lower() in _PROXIES
     }
     paths = [str(_ROOT), *([str(beside)] if beside else []), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "REEF_HOME": str(home.root), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

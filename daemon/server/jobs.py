@@ -84,7 +84,8 @@ async def train(request: Request) -> Response:
     if recipe and not request.scope["reef.control"] and recipe not in {one.name for one in entries()}:
         if recipe != daemon.config.reef.get("recipe"):
             raise Unauthorised(
-                f"recipe {recipe!r} needs the control token", hint="a recipe of the person's own is for the person to run"
+                f"recipe {recipe!r} needs the control token",
+                hint="a recipe of the person's own is for the person to run",
             )
     name = (await side.catalogue.describe(recipe, {}))["name"] if recipe else await side.scheduler.heeding()
     new = _instruction(data, _scenario(request, data), name)

@@ -263,7 +263,9 @@ open(os.path.join(os.getcwd(), 'result.json'), 'w').write(RESULT)
 os._exit(0)
 """
     gate = GateResult(Verdict.ACCEPT, "better", 0.1, 5, 0, 0, 10.0, 0.03, 5, 0, 5)
-    result = msgspec.json.encode(Result(Candidate("theirs", "base", "why", "theirs", "job_theirs", harness={"a": "b"}), gate)).decode()
+    result = msgspec.json.encode(
+        Result(Candidate("theirs", "base", "why", "theirs", "job_theirs", harness={"a": "b"}), gate)
+    ).decode()
     row = await ran(bench, "moves", body.replace("RESULT", repr(result)))
     assert row.outcome is Outcome.RELEASED, row.error
     (candidate,) = bench.published.candidates

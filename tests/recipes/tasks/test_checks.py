@@ -200,7 +200,7 @@ def test_no_socket_of_any_kind_is_opened() -> None:
         control.bind(f"{made}/socket")
         Path(made, "socket").chmod(0o777)
         control.listen()
-        reached = f"import socket; socket.socket(socket.AF_UNIX).connect(\"{made}/socket\")"
+        reached = f'import socket; socket.socket(socket.AF_UNIX).connect("{made}/socket")'
         assert ran(f"python3 -c '{reached}'") == "the command's exit status was 1"
         for kind in ("2, 2", "2, 1", "10, 2", "16, 3"):  # UDP, TCP, IPv6, netlink
             assert ran(f"python3 -c 'import socket; socket.socket({kind})'") is not None, kind
