@@ -22,6 +22,7 @@ from daemon.core.ids import new_id
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseState, Verdict
+from daemon.learning import taint
 from daemon.learning.attempt import TEXT_MOST, Attempt
 from daemon.learning.process import MARK, Ended, environment, last_lines, module
 from daemon.store.jobs import NewJob
@@ -224,17 +225,21 @@ class Jobs:
             raise ReefError("its candidate was not judged")
         await self._change(row.id, progress=Progress("publish"))
         candidate = await asyncio.to_thread(self._own, result.candidate, row, spec)
-        release = await self._wiring.publish(candidate, result.gate, self._policy(row.scenario))
+        gate, policy = result.gate, self._policy(row.scenario)
+        if gate.verdict is Verdict.ACCEPT and policy is Policy.AUTO:
+            words = await asyncio.to_thread(taint.quoted, self._store, spec.harness, candidate.harness)
+            if words is not None:
+                held = f'{gate.reason}; it waits for you, since a tool or a file said the same: "{words}…"'
+                gate, policy = replace(gate, reason=held), Policy.REVIEW
+        release = await self._wiring.publish(candidate, gate, policy)
         outcome = {
             ReleaseState.RELEASED: Outcome.RELEASED,
             ReleaseState.PENDING: Outcome.PENDING,
             ReleaseState.REJECTED: Outcome.REJECTED,
         }[release.state]
-        if outcome is Outcome.REJECTED and result.gate.verdict is Verdict.INCONCLUSIVE:
+        if outcome is Outcome.REJECTED and gate.verdict is Verdict.INCONCLUSIVE:
             outcome = Outcome.INCONCLUSIVE
-        await self._done(
-            row.id, **ended, outcome=outcome, release_id=release.id, message=result.gate.reason[:TEXT_MOST]
-        )
+        await self._done(row.id, **ended, outcome=outcome, release_id=release.id, message=gate.reason[:TEXT_MOST])
 
     def _own(self, candidate: Candidate, row: JobRow, spec: Spec) -> Candidate:
         """The candidate with what is the daemon's to say: whose it is, and what it used up. Not by the spec on disk,

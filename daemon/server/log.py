@@ -34,7 +34,7 @@ class _Masked(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return self._secrets.sub("[token]", _inert(super().format(record), keep="\n\t"))
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+    def formatMessage(self, record: logging.LogRecord) -> str:
         return _inert(super().formatMessage(record))
 
 

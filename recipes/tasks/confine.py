@@ -2,11 +2,11 @@
 
 Its own program (``python -I -S confine.py SECONDS COMMAND…``), so that nothing of a job's is shared with the command.
 Standard library only. The command gets: a directory to write in (the working directory) and no other, no TCP, no
-signals to the outside (Landlock; as much of it as the kernel has), no new privileges, bounds on time, memory, files and
-processes; as root also another user. It gets no socket of any kind (seccomp, on the two usual architectures): Reef's own
-control socket asks this user for no token, so an answer that is run as a program could release itself. Whatever it
-leaves running is killed, wherever it fled to. It may read what any program of that user may read: this bounds accidents
-and answers gone wrong, it is no sandbox for an attacker.
+signals to the outside (Landlock; as much of it as the kernel has), no new privileges, bounds on time, memory, files
+and processes; as root also another user. It opens no socket of any kind (seccomp, on the two usual architectures):
+Reef's control socket asks this user for no token, so an answer that is run as a program could release itself. Whatever
+it leaves running is killed, wherever it fled to. It may read what any program of that user may read: this bounds
+accidents and answers gone wrong, it is no sandbox for an attacker.
 Exit status: the command's; 124 out of time; 126 it could not be confined; 127 it could not be started.
 """
 
