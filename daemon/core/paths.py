@@ -7,8 +7,9 @@ in the code builds a path of its own.
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from daemon.core.errors import ConfigError
 
@@ -155,7 +156,7 @@ class NotPlain(OSError):
     """Not a file of its own: a link leads elsewhere, a FIFO or a device is never read to its end."""
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> BufferedReader:
     """Open a file that somebody else could have put there, for reading. Raises NotPlain, OSError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

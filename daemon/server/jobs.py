@@ -81,12 +81,8 @@ async def train(request: Request) -> Response:
     daemon, data = runtime(request), await body(request)
     side = daemon.learning
     recipe = _word(data, "recipe")
-    if recipe and not request.scope["reef.control"] and recipe not in {one.name for one in entries()}:
-        if recipe != daemon.config.reef.get("recipe"):
-            raise Unauthorised(
-                f"recipe {recipe!r} needs the control token",
-                hint="a recipe of the person's own is for the person to run",
-            )
+    if recipe and not request.scope["reef.control"] and recipe not in _named(daemon):
+        raise Unauthorised(f"recipe {recipe!r} needs the control token", hint="an agent may ask for one with a name")
     name = (await side.catalogue.describe(recipe, {}))["name"] if recipe else await side.scheduler.heeding()
     new = _instruction(data, _scenario(request, data), name)
     kept, _ = await asyncio.wrap_future(daemon.store.learning.instruct(new))
@@ -95,6 +91,10 @@ async def train(request: Request) -> Response:
     else:
         row = await side.scheduler.start(kept.scenario, name)
     return answer({"instruction": kept.id, "job": row})
+
+
+def _named(daemon: Runtime) -> set[object]:
+    return {*(entry.name for entry in entries()), daemon.config.reef.get("recipe")}
 
 
 def _instruction(data: dict[str, Any], scenario: str, recipe: str) -> NewInstruction:

@@ -183,7 +183,7 @@ def _no_sockets() -> None:
     if sys.platform != "linux" or machine not in _MACHINES:
         return
     architecture, socket = _MACHINES[machine]
-    steps = (
+    steps = [
         (_LOAD, 0, 0, 4),  # the calling convention
         (_IF_EQUAL, 0, 5, architecture),
         (_LOAD, 0, 0, 0),  # the call's number
@@ -192,8 +192,8 @@ def _no_sockets() -> None:
         (_IF_EQUAL, 1, 0, _IO_URING_SETUP),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _DENY),
-    )
-    program = _Program(len(steps), (_Step * len(steps))(*steps))
+    ]
+    program = _Program(len(steps), (_Step * len(steps))(*(_Step(*step) for step in steps)))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) and ctypes.get_errno() != errno.EINVAL:
         raise OSError(ctypes.get_errno(), "seccomp")  # EINVAL: a kernel without
