@@ -38,6 +38,7 @@ _PEFT: Final = "weights/peft/adapter_model.safetensors"
 _PEFT_CONFIG: Final = "weights/peft/adapter_config.json"
 _WEIGHTS: Final = (LORA_PATH, _PEFT, _PEFT_CONFIG)
 _LARGEST_CONFIG: Final = 100_000
+#: Shown in lists, notices and Git's own log: one line, which acts on no terminal.
 _LONGEST_REASON: Final = 500
 _JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 #: Tips that were cut off, because they could not be proved, when the chain went on without them.
@@ -145,7 +146,7 @@ class Releases(Chain):
                 kind=ReleaseKind.ROLLBACK,
                 parent=tip.id,
                 created_ns=0,
-                reason=_said(reason) or f"back to {to}",
+                reason=one_line(reason, _LONGEST_REASON) or f"back to {to}",
                 weights=restored.weights if restored else None,
                 files=restored.files if restored else {},
                 restores=to,
@@ -276,11 +277,6 @@ def _peft_config(path: Path) -> tuple[bytes, int, float]:
     return raw, int(rank), float(alpha)
 
 
-def _said(reason: str) -> str:
-    """For a person to read, wherever it is shown: in a list, a notice, Git's own log."""
-    return one_line(reason, _LONGEST_REASON)
-
-
 def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseState, note: str) -> Release:
     accepted = gate is not None and gate.verdict is Verdict.ACCEPT
     return Release(
@@ -290,7 +286,7 @@ def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseStat
         kind=ReleaseKind.LEARNED if accepted else ReleaseKind.UNPROVEN,
         parent=candidate.parent,
         created_ns=time.time_ns(),
-        reason=_said(candidate.reason),
+        reason=one_line(candidate.reason, _LONGEST_REASON),
         recipe=candidate.recipe,
         job=candidate.job,
         config=candidate.config,
