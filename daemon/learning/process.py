@@ -24,8 +24,8 @@ MARK: Final = "REEF_JOB"
 _ROOT: Final = Path(__file__).parents[2]
 _KEPT: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
                 "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")  # fmt: skip
-#: No setting of ours, whatever its name begins with: `engines.NAME.key` may name any variable.
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+#: Ours, but no setting of ours: `engines.NAME.key` may name any variable.
+_SECRET: Final = re.compile(r"REEF_.*(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
 _KEPT_PREFIXES: Final = ("LC_", "XDG_", "REEF_", "PIP_", "UV_", "CUDA_", "NVIDIA_", "OMP_", "MKL_")
 _PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _LOG_MOST: Final = 1 << 20
@@ -41,7 +41,7 @@ def environment(home: Home, beside: Path | None) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and not _SECRET.search(name)) or name.lower() in _PROXIES
+        if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and not _SECRET.match(name)) or name.lower() in _PROXIES
     }
     paths = [str(_ROOT), *([str(beside)] if beside else []), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "REEF_HOME": str(home.root), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

@@ -321,10 +321,12 @@ async def test_keys_of_the_person_are_kept_from_jobs(bench: Bench, monkeypatch: 
     monkeypatch.setenv("REEF_PROVIDER_KEY", "sk-secret")
     monkeypatch.setenv("REEF_TOKEN", "sk-secret")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("UV_KEYRING_PROVIDER", "subprocess")
     row = await ran(bench, "looks", "print(sorted(os.environ)); print(os.nice(0))")
     log = (bench.home.jobs / row.id / "log").read_text()
     assert not [name for name in ("OPENAI_API_KEY", "REEF_PROVIDER_KEY", "REEF_TOKEN") if name in log]
     assert "LC_ALL" in log
+    assert "UV_KEYRING_PROVIDER" in log
     assert log.splitlines()[-1] == "19"
 
 
