@@ -28,6 +28,7 @@ from daemon.learning.process import MARK, Ended, environment, last_lines, module
 from daemon.store.jobs import NewJob
 from daemon.store.learning import Learning
 from recipes.directory import JobDirectory, Result, Spec
+from recipes.gate.judge import holds
 
 _log = logging.getLogger("reef.jobs")
 
@@ -226,6 +227,8 @@ class Jobs:
         await self._change(row.id, progress=Progress("publish"))
         candidate = await asyncio.to_thread(self._own, result.candidate, row, spec)
         gate, policy = result.gate, self._policy(row.scenario)
+        if gate.verdict is Verdict.ACCEPT and not holds(gate, self._config.alpha):
+            raise ReefError(f"{gate.wins} wins and {gate.losses} losses are no acceptance at {self._config.alpha:g}")
         if gate.verdict is Verdict.ACCEPT and policy is Policy.AUTO:
             words = await asyncio.to_thread(taint.quoted, self._store, spec.harness, candidate.harness)
             if words is not None:

@@ -5,14 +5,16 @@ import json
 import os
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from daemon.core.errors import Conflict
 from daemon.core.learning import JobRow, JobState, Outcome
-from daemon.core.releases import Candidate, GateResult, Verdict
+from daemon.core.releases import Candidate, GateResult, Guard, Verdict
 from daemon.learning.jobs import Jobs
 from daemon.learning.process import last_lines
 from daemon.store.jobs import Claim
@@ -218,7 +220,7 @@ async def test_a_result_on_disk_is_published_by_whoever_finds_it(bench: Bench) -
 async def test_the_outcome_follows_the_verdict_and_the_policy(
     bench: Bench, verdict: Verdict, policy: str, outcome: Outcome
 ) -> None:
-    gate = GateResult(verdict, "because", 0.1, 0, 0, 0, 1.0, 1.0, 5, 0, 0)
+    gate = GateResult(verdict, "because", 0.1, 5, 0, 0, 10.5, 0.03, 5, 0, 0)
     result = Result(Candidate("default", "base", "why", "x", "x", harness={"a": "b"}), gate)
     written = msgspec.json.encode(result).decode()
     path = "os.path.join(os.getcwd(), 'result.json')"
@@ -270,6 +272,16 @@ os._exit(0)
     assert row.outcome is Outcome.RELEASED, row.error
     (candidate,) = bench.published.candidates
     assert (candidate.scenario, candidate.recipe, candidate.job) == ("default", row.recipe, row.id)
+
+
+@pytest.mark.parametrize("changes", [{"wins": 4}, {"losses": 1}, {"planned": 4}, {"guard": Guard(3, 1, 2, 1, False)}])
+async def test_an_acceptance_that_does_not_add_up_is_none(bench: Bench, changes: dict[str, Any]) -> None:
+    gate = replace(GateResult(Verdict.ACCEPT, "so I say", 0.9, 5, 0, 0, 99.0, 0.0, 5, 0, 5), **changes)
+    result = msgspec.json.encode(Result(Candidate("default", "base", "why", "x", "x", harness={"a": "b"}), gate))
+    path = "os.path.join(os.getcwd(), 'result.json')"
+    row = await ran(bench, "forges", f"open({path}, 'wb').write({result!r})\nos._exit(0)")
+    assert (row.state, bench.published.candidates) == (JobState.FAILED, [])
+    assert "are no acceptance at 0.1" in str(row.error)
 
 
 async def test_a_log_that_became_something_else_stops_nobody(bench: Bench) -> None:
