@@ -14,19 +14,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from daemon.core import plain
 from daemon.core.errors import Conflict, RecipeError
 from daemon.core.learning import Batch
-from daemon.core.paths import private_directory, write_private
+from daemon.core.paths import open_plain, private_directory, write_private
 from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Pair, Release
 from recipes.base import Proposal
 
 #: A process that was killed is gone in less.
 _PATIENCE_SECONDS: Final = 5.0
+_T = TypeVar("_T")
+#: A result with every answer of its gate is far smaller.
+_LARGEST: Final = 64 << 20
 _PEFT: Final = ("adapter_model.safetensors", "adapter_config.json")
 
 
@@ -99,8 +102,7 @@ class JobDirectory(NamedTuple):
     # -- spec and batch -------------------------------------------------------------------------------
 
     def spec(self) -> Spec | None:
-        data = self._read("spec.json")
-        return None if data is None else msgspec.json.decode(data, type=Spec)
+        return self._told("spec.json", Spec)
 
     def write_spec(self, spec: Spec) -> None:
         private_directory(self.root)
@@ -164,8 +166,7 @@ class JobDirectory(NamedTuple):
             os.fsync(file.fileno())
 
     def result(self) -> Result | None:
-        data = self._read("result.json")
-        return None if data is None else msgspec.json.decode(data, type=Result)
+        return self._told("result.json", Result)
 
     def write_result(self, result: Result) -> None:
         self._write("result.json", msgspec.json.encode(result))
@@ -181,6 +182,19 @@ class JobDirectory(NamedTuple):
         """How far the job is: which files there are, and their sizes. The log is no progress."""
         found = (path for path in sorted(self.root.rglob("*")) if path.is_file() and path.name not in ("log", "lock"))
         return "".join(f"{path.relative_to(self.root)} {path.stat().st_size}\n" for path in found)[:4000]
+
+    def _told(self, name: str, kind: type[_T]) -> _T | None:
+        """What the daemon reads, in a folder where a recipe may have put anything. Raises RecipeError."""
+        try:
+            with open_plain(self.root / name) as file:
+                data = file.read(_LARGEST + 1)
+            if len(data) > _LARGEST:
+                raise RecipeError(f"{self.root / name} has more than {_LARGEST >> 20} MiB")
+            return msgspec.json.decode(data, type=kind)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise RecipeError(f"{self.root / name} cannot be read: {error}") from error
 
     def _read(self, name: str) -> bytes | None:
         try:

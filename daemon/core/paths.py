@@ -4,7 +4,10 @@ Directories are 0700, files 0600, owned by the person who runs Reef: prompts and
 in the code builds a path of its own.
 """
 
+import errno
 import os
+import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
@@ -147,6 +150,24 @@ def private_directory(path: Path) -> None:
         )
     if status.st_mode & 0o077:
         path.chmod(0o700)
+
+
+class NotPlain(OSError):
+    """Not a file of its own: a link leads elsewhere, a FIFO or a device is never read to its end."""
+
+
+def open_plain(path: Path) -> BufferedReader:
+    """Open a file that somebody else could have put there, for reading. Raises NotPlain, OSError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket
+            raise NotPlain(error.errno, "it is no plain file", str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotPlain(errno.EINVAL, "it is no plain file", str(path))
+    return os.fdopen(handle, "rb")
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -61,7 +61,7 @@ def read(path: Path) -> Header:
         file.seek(0)
         try:
             found = _strings(file)
-        except (struct.error, ValueError, KeyError) as error:
+        except (struct.error, ValueError, KeyError, OSError, OverflowError) as error:
             raise UsageError(f"{path.name} has a damaged GGUF header ({error})", hint="download it again") from error
     kind = found.get("general.type", "model")
     if kind != "model":
@@ -78,7 +78,7 @@ def contents(path: Path) -> Contents:
         file.seek(0)
         try:
             return _contents(file)
-        except (struct.error, KeyError) as error:
+        except (struct.error, KeyError, OverflowError) as error:
             raise ValueError(f"its header is damaged ({error})") from error
 
 

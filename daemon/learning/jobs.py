@@ -21,11 +21,13 @@ from daemon.core.ids import new_id
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseState, Verdict
+from daemon.learning import taint
 from daemon.learning.attempt import TEXT_MOST, Attempt
 from daemon.learning.process import MARK, Ended, environment, last_lines, module
 from daemon.store.jobs import NewJob
 from daemon.store.learning import Learning
 from recipes.directory import JobDirectory, Result, Spec
+from recipes.gate.judge import holds
 from recipes.gate.statistics import spent
 
 _log = logging.getLogger("reef.jobs")
@@ -243,25 +245,33 @@ class Jobs:
         if result.gate is None:
             raise ReefError("its candidate was not judged")
         await self._change(row.id, progress=Progress("publish"))
-        candidate = await asyncio.to_thread(self._own, result.candidate, spec)
-        release = await self._wiring.publish(candidate, result.gate, self._policy(row.scenario))
+        candidate = await asyncio.to_thread(self._own, result.candidate, row, spec)
+        gate, policy = result.gate, self._policy(row.scenario)
+        alpha = await asyncio.to_thread(self._alpha, row)  # not the spec's, which lay in the job's own folder
+        if gate.verdict is Verdict.ACCEPT and not holds(gate, alpha):
+            raise ReefError(f"{gate.wins} wins and {gate.losses} losses are no acceptance at {alpha:g}")
+        if gate.verdict is Verdict.ACCEPT and policy is Policy.AUTO:
+            words = await asyncio.to_thread(taint.quoted, self._store, spec.harness, candidate.harness)
+            if words is not None:
+                held = f'{gate.reason}; it waits for you, since a tool or a file said the same: "{words}…"'
+                gate, policy = replace(gate, reason=held), Policy.REVIEW
+        release = await self._wiring.publish(candidate, gate, policy)
         outcome = {
             ReleaseState.RELEASED: Outcome.RELEASED,
             ReleaseState.PENDING: Outcome.PENDING,
             ReleaseState.REJECTED: Outcome.REJECTED,
         }[release.state]
-        if outcome is Outcome.REJECTED and result.gate.verdict is Verdict.INCONCLUSIVE:
+        if outcome is Outcome.REJECTED and gate.verdict is Verdict.INCONCLUSIVE:
             outcome = Outcome.INCONCLUSIVE
-        await self._done(
-            row.id, **ended, outcome=outcome, release_id=release.id, message=result.gate.reason[:TEXT_MOST]
-        )
+        await self._done(row.id, **ended, outcome=outcome, release_id=release.id, message=gate.reason[:TEXT_MOST])
 
-    def _own(self, candidate: Candidate, spec: Spec) -> Candidate:
-        """The candidate with what is the daemon's to say: whose it is, and what it used up."""
-        directory = self.directory(spec.id)
-        claimed = self._store.claimed(spec.id)
+    def _own(self, candidate: Candidate, row: JobRow, spec: Spec) -> Candidate:
+        """The candidate with what is the daemon's to say: whose it is, and what it used up. Not by the spec on disk,
+        which the job could have written over."""
+        directory = self.directory(row.id)
+        claimed = self._store.claimed(row.id)
         return replace(
-            candidate, scenario=spec.scenario, parent=spec.parent, recipe=spec.recipe, job=spec.id,
+            candidate, scenario=row.scenario, parent=spec.parent, recipe=row.recipe, job=row.id,
             records=claimed.records, instructions=claimed.instructions,
             lora=None if candidate.lora is None else str(directory.adapter),
             peft=None if candidate.peft is None else str(directory.peft),

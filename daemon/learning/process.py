@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -16,13 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from daemon.core.paths import Home
+from daemon.core.paths import Home, open_plain
 
 #: The variable that names a job to whatever it starts, so that nothing of it can hide in a session of its own.
 MARK: Final = "REEF_JOB"
 _ROOT: Final = Path(__file__).parents[2]
 _KEPT: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
                 "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")  # fmt: skip
+#: Ours, but no setting of ours: `engines.NAME.key` may name any variable.
+_SECRET: Final = re.compile(r"REEF_.*(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
 _KEPT_PREFIXES: Final = ("LC_", "XDG_", "REEF_", "PIP_", "UV_", "CUDA_", "NVIDIA_", "OMP_", "MKL_")
 _PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _LOG_MOST: Final = 1 << 20
@@ -38,7 +41,7 @@ def environment(home: Home, beside: Path | None) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name in _KEPT or name.startswith(_KEPT_PREFIXES) or name.lower() in _PROXIES
+        if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and not _SECRET.match(name)) or name.lower() in _PROXIES
     }
     paths = [str(_ROOT), *([str(beside)] if beside else []), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**kept, "REEF_HOME": str(home.root), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
@@ -166,6 +169,8 @@ def _end_marked(name: str) -> None:
 
 def _append(log: Path, chunk: bytes) -> None:
     """Add to a log, of which the last part is kept."""
+    if log.exists():
+        open_plain(log).close()  # a job can reach it, too
     with log.open("ab+") as file:
         file.write(chunk)
         if file.tell() > _LOG_MOST:
@@ -178,7 +183,9 @@ def _append(log: Path, chunk: bytes) -> None:
 def last_lines(log: Path, count: int) -> list[str]:
     """The end of a log; empty when there is none."""
     try:
-        return log.read_bytes()[-_LOG_MOST:].decode(errors="replace").splitlines()[-count:]
+        with open_plain(log) as file:
+            file.seek(-min(_LOG_MOST, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            return file.read(_LOG_MOST).decode(errors="replace").splitlines()[-count:]
     except OSError:
         return []
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from daemon.core.errors import BadWeights, Conflict, EngineError, EngineUnavailable, GateRefused
+from daemon.core.paths import open_plain
 from daemon.core.releases import (
     BASE_RELEASE,
     Candidate,
@@ -143,6 +144,7 @@ def _with_base(candidate: Candidate) -> Candidate:
     if candidate.lora is None or candidate.base is not None:
         return candidate
     try:
+        open_plain(Path(candidate.lora)).close()
         base = gguf.contents(Path(candidate.lora)).metadata.get("reef.base_sha256")
     except (OSError, ValueError) as error:
         raise BadWeights(f"the weights of {candidate.job} cannot be read: {error}", hint="reef jobs list") from error

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from daemon.core.config import Config
 from daemon.core.errors import BadWeights, EngineError, UsageError
+from daemon.core.paths import NotPlain, open_plain
 from daemon.core.records import ChatRequest, Dialect, Finished, Message, Sampling, Text, TextDelta
 from daemon.engines.base import LoraFile, RelayEngine, RelayRequest, TokenEngine
 from daemon.server.routing import Router
@@ -140,7 +141,11 @@ async def _relayed(engine: RelayEngine, asked: Asked, like: As) -> Answer:
 
 def lora_file(path: Path, base: str | None) -> LoraFile:
     """A candidate's adapter, hashed. Raises BadWeights when there is none."""
-    if base is None or not path.is_file():
-        raise BadWeights("the candidate has no LoRA adapter", hint="ask with which: head or base")
-    with path.open("rb") as file:
-        return LoraFile(path, hashlib.file_digest(file, "sha256").hexdigest(), base)
+    none = BadWeights("the candidate has no LoRA adapter", hint="ask with which: head or base")
+    if base is None:
+        raise none
+    try:
+        with open_plain(path) as file:
+            return LoraFile(path, hashlib.file_digest(file, "sha256").hexdigest(), base)
+    except (FileNotFoundError, NotPlain):
+        raise none from None

@@ -52,7 +52,7 @@ async def newer(request: Request) -> Response:
     """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first."""
     daemon, scenario = runtime(request), _scenario(request)
     after = request.query_params.get("after", "0")
-    if not (after.isascii() and after.isdigit()):
+    if not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
     rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
     return answer([_facts(row) for row in rows if row.number > int(after)])

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from daemon.core.errors import Conflict, NotFound, UsageError
+from daemon.core.errors import Conflict, NotFound, Unauthorised, UsageError
 from daemon.core.ids import new_id
 from daemon.core.learning import JobRow, JobState, Split
 from daemon.engines.base import LoraFile
@@ -19,6 +19,7 @@ from daemon.server.proxy import ClientGone, until_gone
 from daemon.server.runtime import Runtime
 from daemon.store.instructions import NewInstruction
 from daemon.store.jobs import Claim
+from recipes.registry import entries
 
 _TEXT_MOST = 4000
 _REQUIRES_MOST = 8
@@ -74,10 +75,15 @@ async def recipes(request: Request) -> Response:
 
 
 async def train(request: Request) -> Response:
-    """``POST /reef/train``: an instruction in words; on disk before the answer, and the same id twice is one."""
+    """``POST /reef/train``: an instruction in words; on disk before the answer, and the same id twice is one.
+
+    An agent chooses among the recipes that have a name: ``module:Class`` would run whatever it has put on a job's path.
+    """
     daemon, data = runtime(request), await body(request)
     side = daemon.learning
     recipe = _word(data, "recipe")
+    if recipe and not request.scope["reef.control"] and recipe not in _named(daemon):
+        raise Unauthorised(f"recipe {recipe!r} needs the control token", hint="an agent may ask for one with a name")
     name = (await side.catalogue.describe(recipe, {}))["name"] if recipe else await side.scheduler.heeding()
     new = _instruction(data, _scenario(request, data), name)
     kept, _ = await asyncio.wrap_future(daemon.store.learning.instruct(new))
@@ -86,6 +92,10 @@ async def train(request: Request) -> Response:
     else:
         row = await side.scheduler.start(kept.scenario, name)
     return answer({"instruction": kept.id, "job": row})
+
+
+def _named(daemon: Runtime) -> set[object]:
+    return {*(entry.name for entry in entries()), daemon.config.reef.get("recipe")}
 
 
 def _instruction(data: dict[str, Any], scenario: str, recipe: str) -> NewInstruction:

@@ -1,7 +1,7 @@
-"""The daemon's log: one rotating private file, and no secret in it.
+"""The daemon's log: one rotating private file, a message a line, and no secret in it.
 
 Messages are ours; request bodies and headers are never logged. Tokens are masked even so, since an exception's text
-may quote what it choked on.
+may quote what it choked on; and what could act on a terminal, or pass for another line, is spelled out.
 """
 
 import logging
@@ -32,7 +32,16 @@ class _Masked(logging.Formatter):
         self._secrets = re.compile("|".join(map(re.escape, secrets)) or r"(?!)")
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._secrets.sub("[token]", super().format(record))
+        return self._secrets.sub("[token]", _inert(super().format(record), keep="\n\t"))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return _inert(super().formatMessage(record))
+
+
+def _inert(text: str, keep: str = "") -> str:
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else ascii(char)[1:-1] for char in text)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

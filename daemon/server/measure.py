@@ -6,6 +6,8 @@ the order in which they end.
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +21,7 @@ from daemon.server import answers
 from daemon.server.control import body, read, runtime
 from daemon.server.identity import scenario_name
 from daemon.server.runtime import Runtime
-from recipes.base import Which
+from recipes.base import Answer, Which
 from recipes.gate.variant import Variant
 from recipes.tasks import checks
 
@@ -43,10 +45,16 @@ async def _lines(daemon: Runtime, scenario: str, tasks: list[Task]) -> AsyncIter
     variant = Variant((await read(seams.incumbent, scenario)).harness, Which.HEAD)
     lora, like = await read(seams.head_lora, scenario), await answers.like(daemon.store, scenario)
     gate = asyncio.Semaphore(_AT_ONCE)
+    # Of their own: a check may take half a minute, and the threads that all share are few.
+    threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reef-checks")
 
     async def one(task: Task) -> dict[str, Any]:
         async with gate:
-            return await _measured(daemon, variant, task, like=like, lora=lora)
+            measured, answer = await _measured(daemon, variant, task, like=like, lora=lora)
+            if answer is None:
+                return measured
+            checked = partial(checks.passes, task.check, answer, task.prompt)
+            return measured | {"passed": await asyncio.get_running_loop().run_in_executor(threads, checked)}
 
     running = [asyncio.create_task(one(task)) for task in tasks]
     try:
@@ -55,16 +63,18 @@ async def _lines(daemon: Runtime, scenario: str, tasks: list[Task]) -> AsyncIter
     finally:
         for job in running:
             job.cancel()
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def _measured(
     daemon: Runtime, variant: Variant, task: Task, *, like: answers.As, lora: LoraFile | None
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Answer | None]:
+    """The task's line, and the answer that is still to be checked; None where there is none."""
     said = {"task": task.id, "set": task.set, "prompt": task.prompt}
     messages = tuple((message.role, message.text) for message in variant.conversation(task))
     asked = answers.Asked(messages, Which.HEAD, task.max_tokens, 0.0, 0)
     try:
         answer = await answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora)
     except ReefError as error:
-        return said | {"passed": False, "answer": "", **error.envelope()}
-    return said | {"passed": await read(checks.passes, task.check, answer, task.prompt), "answer": answer.text}
+        return said | {"passed": False, "answer": "", **error.envelope()}, None
+    return said | {"answer": answer.text}, answer

@@ -100,7 +100,7 @@ def claim(db: sqlite3.Connection, names: Names, id: str, wanted: Claim) -> JobRo
     rows: list[tuple[str, str, int, bytes | None]]
     rows = [("record", recipe, *_record(db, scenario, receipt)) for receipt in wanted.records]
     rows += [("report", recipe, _item(db, "report", scenario, uid), None) for uid in wanted.reports]
-    rows += [("instruction", "", _item(db, "instruction", scenario, uid), None) for uid in wanted.instructions]
+    rows += [("instruction", "", _instruction(db, scenario, recipe, uid), None) for uid in wanted.instructions]
     for kind, whose, item, content in rows:
         holder = db.execute(
             """SELECT job FROM claim WHERE recipe = ?1 AND job <> ?4 AND ((kind = ?2 AND item = ?3)
@@ -196,6 +196,14 @@ def _item(db: sqlite3.Connection, table: str, scenario: int, uid: str) -> int:
     if row is None:
         raise NotFound(f"the job's scenario has no {table} {uid!r}")
     return int(row[0])
+
+
+def _instruction(db: sqlite3.Connection, scenario: int, recipe: str, uid: str) -> int:
+    item = _item(db, "instruction", scenario, uid)
+    whose = db.execute("SELECT recipe FROM instruction WHERE id = ?", (item,)).fetchone()[0]
+    if whose not in (None, recipe):
+        raise UsageError(f"instruction {uid!r} is for {whose}", hint="claim what the stream offers")
+    return item
 
 
 def _number(db: sqlite3.Connection, id: str) -> int:

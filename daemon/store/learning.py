@@ -4,12 +4,12 @@ As in `daemon.store.db`: writes return futures that resolve after COMMIT, reads 
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from daemon.core.learning import Feedback, Instruction, JobRow
-from daemon.store import experience, instructions, jobs
+from daemon.store import experience, instructions, jobs, search
 from daemon.store.connection import Pool
 from daemon.store.experience import Raw, Wanted
 from daemon.store.feedback import Redact
@@ -91,6 +91,11 @@ class Learning:
         with self._pool.reader() as reader:
             seq, report = jobs.seen(reader, wanted.scenario, wanted.recipe)
             return experience.units(reader, experience.since(wanted, seq), report, keep)
+
+    def added(self, words: Sequence[str], limit: int) -> list[tuple[str, bytes]]:
+        """Dialect and bytes of messages that came with the newest records that hold all the words."""
+        with self._pool.reader() as reader:
+            return search.added(reader, words, limit)
 
     def unheeded(self) -> list[tuple[str, str]]:
         """(scenario, recipe) of instructions that no job was started for."""

@@ -71,6 +71,16 @@ class Score:
         )
 
 
+def holds(result: GateResult, alpha: float) -> bool:
+    """Whether an acceptance follows from its own numbers at this error rate.
+
+    A recipe runs in the process that judges it, so the daemon does this sum again; whether the answers were ever given
+    it cannot know.
+    """
+    counted = is_better(result.wins, result.losses, alpha) and result.wins + result.losses <= result.planned
+    return counted and (result.guard is None or result.guard.passed)
+
+
 def judge(  # noqa: PLR0913 - the whole comparison in one call; everything by keyword
     context: Context,
     *,

@@ -2,14 +2,17 @@
 
 Its own program (``python -I -S confine.py SECONDS COMMAND…``), so that nothing of a job's is shared with the command.
 Standard library only. The command gets: a directory to write in (the working directory) and no other, no TCP, no
-signals to the outside (Landlock; as much of it as the kernel has), no new privileges, bounds on time, memory, files and
-processes; as root also another user. Whatever it leaves running is killed, wherever it fled to. It may read what any
-program of that user may read: this bounds accidents and answers gone wrong, it is no sandbox for an attacker.
+signals to the outside (Landlock; as much of it as the kernel has), no new privileges, bounds on time, memory, files
+and processes; as root also another user. It opens no socket of any kind (seccomp, on the two usual architectures):
+Reef's control socket asks this user for no token, so an answer that is run as a program could release itself. Whatever
+it leaves running is killed, wherever it fled to. It may read what any program of that user may read: this bounds
+accidents and answers gone wrong, it is no sandbox for an attacker.
 Exit status: the command's; 124 out of time; 126 it could not be confined; 127 it could not be started.
 """
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -44,6 +47,14 @@ _WRITE_FILE: Final = 1 << 1
 _WRITES: Final = (_WRITE_FILE | sum(1 << bit for bit in range(4, 13)), 1 << 13, 1 << 14)
 _TCP: Final = 0b11
 _SCOPES: Final = 0b11
+# seccomp(2), linux/filter.h, linux/audit.h: machine → its audit number and that of socket(2).
+_SET_SECCOMP: Final = 22
+_FILTER: Final = 2
+_MACHINES: Final = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+_IO_URING_SETUP: Final = 425  # makes sockets of its own
+_X32: Final = 0x40000000
+_LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _DENY = 0x7FFF0000, 0x00050000 | 13  # EACCES
 
 
 class _Ruleset(ctypes.Structure):
@@ -54,6 +65,14 @@ class _Beneath(ctypes.Structure):
     _pack_ = 1
     _layout_ = "ms"
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+class _Step(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("k", ctypes.c_uint32))
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint16), ("steps", ctypes.POINTER(_Step)))
 
 
 class _Late(Exception):
@@ -93,6 +112,7 @@ def _become(command: list[str], seconds: float) -> None:
             _drop()
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _landlock(Path.cwd())
+        _no_sockets()
     except BaseException:
         os._exit(NOT_CONFINED)
     try:
@@ -155,6 +175,28 @@ def _landlock(home: Path) -> None:
         os.close(handle)
     _called(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
+
+
+def _no_sockets() -> None:
+    """socket(2) fails, whatever it asks for, in every calling convention; socketpair(2) stays. Needs no-new-privs."""
+    machine = os.uname().machine
+    if sys.platform != "linux" or machine not in _MACHINES:
+        return
+    architecture, socket = _MACHINES[machine]
+    steps = [
+        (_LOAD, 0, 0, 4),  # the calling convention
+        (_IF_EQUAL, 0, 5, architecture),
+        (_LOAD, 0, 0, 0),  # the call's number
+        (_IF_AT_LEAST, 3, 0, _X32),
+        (_IF_EQUAL, 2, 0, socket),
+        (_IF_EQUAL, 1, 0, _IO_URING_SETUP),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _DENY),
+    ]
+    program = _Program(len(steps), (_Step * len(steps))(*(_Step(*step) for step in steps)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) and ctypes.get_errno() != errno.EINVAL:
+        raise OSError(ctypes.get_errno(), "seccomp")  # EINVAL: a kernel without
 
 
 def _called(result: int) -> int:

@@ -1,5 +1,6 @@
 """The commit of a working directory, compared with what git itself says."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -50,6 +51,15 @@ def test_none(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     git(tmp_path / "new", "init", "-q")
     assert commit_of(tmp_path / "new") is None
+
+
+@pytest.mark.parametrize("what", ["HEAD", "packed-refs", "refs"])
+def test_a_strangers_folder_does_not_hold_the_start(tmp_path: Path, what: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs\n")
+    (tmp_path / ".git" / what).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / ".git" / what)
+    assert commit_of(tmp_path) is None
 
 
 @pytest.mark.parametrize("head", ["", "ref: ../../etc/passwd", "x" * 40, "\udcff"])

@@ -88,6 +88,7 @@ def _foreign(name: str, base: str, model: Model) -> BadWeights:
 def _check_tensors(lora: LoraFile, contents: gguf.Contents, size: int) -> None:
     if not contents.tensors:
         raise BadWeights(f"{lora.path} holds no tensor", hint=_AGAIN)
+    left = size  # no two tensors share a byte, or reading them could take for ever
     with lora.path.open("rb") as file:
         for name, tensor in contents.tensors.items():
             kind = _DTYPES.get(tensor.type)
@@ -95,6 +96,9 @@ def _check_tensors(lora: LoraFile, contents: gguf.Contents, size: int) -> None:
                 raise BadWeights(f"{lora.path}: {name} is of ggml's type {tensor.type}, neither 16- nor 32-bit floats")
             if tensor.start + tensor.count * kind.itemsize > size:
                 raise BadWeights(f"{lora.path} is truncated: {name} ends beyond its {size} bytes", hint=_AGAIN)
+            left -= tensor.count * kind.itemsize
+            if left < 0:
+                raise BadWeights(f"{lora.path} is damaged: its tensors lie over each other", hint=_AGAIN)
             file.seek(tensor.start)
             for part in _chunks(file, tensor.count * kind.itemsize):
                 if not np.isfinite(np.frombuffer(part, kind)).all():

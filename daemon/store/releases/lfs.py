@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from daemon.core.errors import BadWeights
+from daemon.core.paths import NotPlain, open_plain
 from daemon.store.releases.git import store_error
 from daemon.store.releases.objects import sync_folder
 
@@ -66,12 +67,14 @@ class Objects:
             return self._put(source)
         except FileNotFoundError as error:
             raise BadWeights(f"there are no weights at {source}") from error
+        except NotPlain as error:
+            raise BadWeights(f"{source} is no plain file") from error
         except OSError as error:
             raise store_error(error, self._objects) from error
 
     def _put(self, source: Path) -> Pointer:
         digest, size = hashlib.sha256(), 0
-        with source.open("rb", buffering=0) as given:
+        with open_plain(source) as given:
             self._temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary = self._temporary / os.urandom(8).hex()
             try:

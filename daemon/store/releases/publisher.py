@@ -12,11 +12,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from daemon.core import sshsig
 from daemon.core.errors import BadWeights, Conflict, NotFound, RecipeError
-from daemon.core.paths import Home
+from daemon.core.paths import Home, open_plain
+from daemon.core.plaintext import one_line
 from daemon.core.releases import (
     BASE_RELEASE,
     Candidate,
@@ -37,6 +38,8 @@ _PEFT: Final = "weights/peft/adapter_model.safetensors"
 _PEFT_CONFIG: Final = "weights/peft/adapter_config.json"
 _WEIGHTS: Final = (LORA_PATH, _PEFT, _PEFT_CONFIG)
 _LARGEST_CONFIG: Final = 100_000
+#: Shown in lists, notices and Git's own log: one line, which acts on no terminal.
+_LONGEST_REASON: Final = 500
 _JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 #: Tips that were cut off, because they could not be proved, when the chain went on without them.
 _CUT: Final = "refs/reef-cut/"
@@ -145,7 +148,7 @@ class Releases(Chain):
                 kind=ReleaseKind.ROLLBACK,
                 parent=tip.id,
                 created_ns=0,
-                reason=reason or f"back to {to}",
+                reason=one_line(reason, _LONGEST_REASON) or f"back to {to}",
                 weights=restored.weights if restored else None,
                 files=restored.files if restored else {},
                 restores=to,
@@ -251,25 +254,29 @@ class Releases(Chain):
             return pointer.oid, pointer.size
 
         oid, size = put(LORA_PATH, Path(candidate.lora))
-        settings: dict[str, Any] = {}
-        peft = None
+        peft, rank, alpha = None, 0, 0.0
         if candidate.peft is not None:
             peft, _ = put(_PEFT, Path(candidate.peft) / "adapter_model.safetensors")
-            raw, settings = _peft_config(Path(candidate.peft) / "adapter_config.json")
+            raw, rank, alpha = _peft_config(Path(candidate.peft) / "adapter_config.json")
             blobs[_PEFT_CONFIG], files[_PEFT_CONFIG] = writer.blob(raw), hashlib.sha256(raw).hexdigest()
-        rank, alpha = settings.get("r", 0), settings.get("lora_alpha", 0)
-        return Weights(oid, candidate.base, size, int(rank), float(alpha), peft)
+        return Weights(oid, candidate.base, size, rank, alpha, peft)
 
 
-def _peft_config(path: Path) -> tuple[bytes, dict[str, Any]]:
+def _peft_config(path: Path) -> tuple[bytes, int, float]:
+    """Its bytes, rank and alpha."""
     try:
-        raw = path.read_bytes()
+        with open_plain(path) as file:
+            raw = file.read(_LARGEST_CONFIG + 1)
         settings = json.loads(raw)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadWeights(f"{path} cannot be read: {error}") from error
     if not isinstance(settings, dict) or len(raw) > _LARGEST_CONFIG:
         raise BadWeights(f"{path} is not PEFT's configuration")
-    return raw, settings
+    rank, alpha = settings.get("r", 0), settings.get("lora_alpha", 0)
+    for name, value in (("r", rank), ("lora_alpha", alpha)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 31:
+            raise BadWeights(f"{path}: {name} is {value!r:.40}, not a number from 0 on")
+    return raw, int(rank), float(alpha)
 
 
 def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseState, note: str) -> Release:
@@ -281,7 +288,7 @@ def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseStat
         kind=ReleaseKind.LEARNED if accepted else ReleaseKind.UNPROVEN,
         parent=candidate.parent,
         created_ns=time.time_ns(),
-        reason=candidate.reason,
+        reason=one_line(candidate.reason, _LONGEST_REASON),
         recipe=candidate.recipe,
         job=candidate.job,
         config=candidate.config,

@@ -1,13 +1,14 @@
 """One home, private, moved by one variable."""
 
 import os
+import socket
 import stat
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import ConfigError
-from daemon.core.paths import Home, home, private_directory, write_private
+from daemon.core.paths import Home, NotPlain, home, open_plain, private_directory, write_private
 
 
 def mode(path: Path) -> int:
@@ -70,6 +71,23 @@ def test_a_long_home_gets_a_short_socket(tmp_path: Path) -> None:
     assert len(os.fsencode(long.socket)) <= 103
     assert long.socket == Home(long.root).socket
     assert long.socket != Home(tmp_path / ("y" * 120)).socket
+
+
+def test_only_a_plain_file_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"x")
+    with open_plain(tmp_path / "plain") as file:
+        assert file.read() == b"x"
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("plain")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        for name in ("fifo", "link", "device", "folder", "socket"):
+            with pytest.raises(NotPlain):
+                open_plain(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        open_plain(tmp_path / "nothing")
 
 
 def test_a_written_file_is_private_and_whole(tmp_path: Path) -> None:

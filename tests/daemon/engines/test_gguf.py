@@ -60,6 +60,16 @@ def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
         read(written(tmp_path, bytes(data)))
 
 
+@pytest.mark.parametrize("length", [1 << 62, (1 << 64) - 1])
+def test_an_array_beyond_every_file_is_refused(tmp_path: Path, length: int) -> None:
+    pair = struct.pack("<Q", 1) + b"a" + struct.pack("<IIQ", 9, 12, length)
+    path = written(tmp_path, b"GGUF" + struct.pack("<IQQ", 3, 0, 2) + pair)
+    with pytest.raises(UsageError, match="damaged GGUF header"):
+        read(path)
+    with pytest.raises((ValueError, OSError)):
+        contents(path)
+
+
 def test_a_lora_adapter_is_not_a_model(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="GGUF adapter"):
         read(written(tmp_path, gguf.make(kind="adapter")))

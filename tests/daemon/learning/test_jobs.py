@@ -5,16 +5,18 @@ import json
 import os
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from daemon.core.errors import Conflict
 from daemon.core.learning import JobRow, JobState, Outcome
-from daemon.core.releases import Candidate, GateResult, Verdict
+from daemon.core.releases import Candidate, GateResult, Guard, Verdict
 from daemon.learning.jobs import Jobs
-from daemon.learning.process import MARK
+from daemon.learning.process import MARK, last_lines
 from daemon.store.jobs import Claim, NewJob
 from recipes.directory import JobDirectory, Result
 from tests.daemon.learning.conftest import Bench
@@ -242,7 +244,7 @@ async def test_a_result_on_disk_is_published_by_whoever_finds_it(bench: Bench) -
 async def test_the_outcome_follows_the_verdict_and_the_policy(
     bench: Bench, verdict: Verdict, policy: str, outcome: Outcome
 ) -> None:
-    gate = GateResult(verdict, "because", 0.1, 0, 0, 0, 1.0, 1.0, 5, 0, 0)
+    gate = GateResult(verdict, "because", 0.1, 5, 0, 0, 10.5, 0.03, 5, 0, 0)
     result = Result(Candidate("default", "base", "why", "x", "x", harness={"a": "b"}), gate)
     written = msgspec.json.encode(result).decode()
     path = "os.path.join(os.getcwd(), 'result.json')"
@@ -269,6 +271,72 @@ async def test_every_candidate_that_was_compared_counts_as_a_try(bench: Bench) -
         assert [await alpha(recipe) for recipe in (nothing, compares, compares_and_fails)] == [0.2, 0.2, 0.2 / 4]
         assert await alpha(nothing) == pytest.approx(0.2 / 9)
         assert await alpha(compares, "other") == 0.2
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ("os.mkfifo(path)", "no plain file"),
+        ("os.symlink('/dev/zero', path)", "cannot be read"),
+        ("os.symlink('spec.json', path)", "cannot be read"),
+        ("os.mkdir(path)", "no plain file"),
+        ("os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40)", "has more than 64 MiB"),
+        ("open(path, 'w').write('[' * 100_000)", "cannot be read"),
+        ("open(path, 'w').write('{\"gate\": 1}')", "cannot be read"),
+    ],
+)
+async def test_a_result_that_is_none_fails_its_job_alone(bench: Bench, does: str, words: str) -> None:
+    path = "path = os.path.join(os.getcwd(), 'result.json')"
+    recipe = hostile(bench.home.root, "no_result", f"{path}\n{does}\nos._exit(0)")
+    fine = hostile(bench.home.root, "fine", "pass")
+    async with bench.running() as jobs:
+        row = await bench.over((await jobs.submit("default", recipe, {})).id, 20)
+        assert (row.state, words in str(row.error)) == (JobState.FAILED, True), row.error
+        assert (await bench.over((await jobs.submit("default", fine, {})).id, 20)).state is JobState.DONE
+
+
+async def test_a_job_that_writes_over_its_spec_stays_in_its_scenario(bench: Bench) -> None:
+    body = """
+path = os.path.join(os.getcwd(), 'spec.json')
+if 'theirs' not in open(path).read():
+    import json
+    spec = json.load(open(path))
+    spec.update(scenario='theirs', id='job_theirs')
+    json.dump(spec, open(path, 'w'))
+    os.kill(os.getpid(), 9)
+open(os.path.join(os.getcwd(), 'result.json'), 'w').write(RESULT)
+os._exit(0)
+"""
+    gate = GateResult(Verdict.ACCEPT, "better", 0.1, 5, 0, 0, 10.0, 0.03, 5, 0, 5)
+    result = msgspec.json.encode(
+        Result(Candidate("theirs", "base", "why", "theirs", "job_theirs", harness={"a": "b"}), gate)
+    ).decode()
+    row = await ran(bench, "moves", body.replace("RESULT", repr(result)))
+    assert row.outcome is Outcome.RELEASED, row.error
+    (candidate,) = bench.published.candidates
+    assert (candidate.scenario, candidate.recipe, candidate.job) == ("default", row.recipe, row.id)
+
+
+@pytest.mark.parametrize("changes", [{"wins": 4}, {"losses": 1}, {"planned": 4}, {"guard": Guard(3, 1, 2, 1, False)}])
+async def test_an_acceptance_that_does_not_add_up_is_none(bench: Bench, changes: dict[str, Any]) -> None:
+    gate = replace(GateResult(Verdict.ACCEPT, "so I say", 0.9, 5, 0, 0, 99.0, 0.0, 5, 0, 5), **changes)
+    result = msgspec.json.encode(Result(Candidate("default", "base", "why", "x", "x", harness={"a": "b"}), gate))
+    path = "os.path.join(os.getcwd(), 'result.json')"
+    row = await ran(bench, "forges", f"open({path}, 'wb').write({result!r})\nos._exit(0)")
+    assert (row.state, bench.published.candidates) == (JobState.FAILED, [])
+    assert "are no acceptance at 0.1" in str(row.error)
+
+
+async def test_a_log_that_became_something_else_stops_nobody(bench: Bench) -> None:
+    body = """
+log = os.path.join(os.getcwd(), 'log')
+if os.path.exists(log): os.unlink(log)
+os.mkfifo(log)
+for n in range(30): print('x' * 9000, flush=True); time.sleep(0.02)
+"""
+    row = await ran(bench, "fifo", body)
+    assert row.state is JobState.DONE
+    assert last_lines(bench.home.jobs / row.id / "log", 5) == []
 
 
 async def test_what_is_told_is_on_disk_first(bench: Bench) -> None:
@@ -308,11 +376,15 @@ async def test_a_place_that_cannot_be_written_fails_the_job_not_the_queue(bench:
 
 async def test_keys_of_the_person_are_kept_from_jobs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("REEF_PROVIDER_KEY", "sk-secret")
+    monkeypatch.setenv("REEF_TOKEN", "sk-secret")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("UV_KEYRING_PROVIDER", "subprocess")
     row = await ran(bench, "looks", "print(sorted(os.environ)); print(os.nice(0))")
     log = (bench.home.jobs / row.id / "log").read_text()
-    assert "OPENAI_API_KEY" not in log
+    assert not [name for name in ("OPENAI_API_KEY", "REEF_PROVIDER_KEY", "REEF_TOKEN") if name in log]
     assert "LC_ALL" in log
+    assert "UV_KEYRING_PROVIDER" in log
     assert log.splitlines()[-1] == "19"
 
 

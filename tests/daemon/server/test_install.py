@@ -83,6 +83,7 @@ def test_what_is_newer(daemon: RunningDaemon, releases: list[Release]) -> None:
     ]
     assert set(newer[0]) == {"release_id", "number", "reason", "verdict", "kind", "created_ns"}
     assert ask(daemon, "/reef/harness/releases?after=3", "work/x") == (200, [])
+    assert ask(daemon, f"/reef/harness/releases?after={'9' * 5000}", "work/x")[0] == 400
     assert ask(daemon, "/reef/harness/releases") == (200, [])
     assert ask(daemon, "/reef/harness/releases?after=x")[0] == 400
 

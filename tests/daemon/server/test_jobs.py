@@ -219,20 +219,32 @@ def test_a_job_that_is_over_gets_nothing(daemon: RunningDaemon, method: str, wha
     assert daemon.control(method, path_of(row, what), {} if method == "POST" else None)[0] == 409
 
 
-def test_an_agent_may_instruct_and_the_same_id_is_one(daemon: RunningDaemon) -> None:
+def test_an_instruction_is_kept_and_the_same_id_is_one(daemon: RunningDaemon) -> None:
     body = {"text": "be brief", "recipe": "waits:Hostile", "agent_record_id": "mine-1", "requires": ["uv"]}
-    status, _, raw = daemon.post("/reef/train", body, x_reef_scenario="trains")
-    told = json.loads(raw)
+    body["scenario"] = "trains"
+    status, told = daemon.control("POST", "/reef/train", body)
     assert (status, told["instruction"], told["job"]["recipe"]) == (200, "mine-1", "waits:Hostile")
     job = until(lambda: running(daemon, told["job"]["id"]), "the job runs")
     offered = daemon.get(path_of(job, "stream"))["instructions"]
     assert [(one["id"], one["text"], one["requires"]) for one in offered] == [("mine-1", "be brief", ["uv"])]
     daemon.control("POST", path_of(job, "claim"), {"instructions": ["mine-1"]})
-    status, _, raw = daemon.post("/reef/train", body, x_reef_scenario="trains")
-    assert json.loads(raw)["job"]["id"] == job["id"]
-    status, _, raw = daemon.post("/reef/train", body | {"text": "be long"}, x_reef_scenario="trains")
-    assert status == 409
+    assert daemon.control("POST", "/reef/train", body)[1]["job"]["id"] == job["id"]
+    assert daemon.control("POST", "/reef/train", body | {"text": "be long"})[0] == 409
     daemon.control("POST", path_of(job, "cancel"), {})
+
+
+def test_an_agent_may_instruct_a_recipe_with_a_name_but_have_no_module_imported(
+    daemon: RunningDaemon, module_home: Home
+) -> None:
+    (module_home.root / "planted.py").write_text(f"open({str(module_home.root / 'ran')!r}, 'w')")
+    for recipe in ("planted:X", "waits:Hostile", "antigravity:X"):
+        status, _, raw = daemon.post("/reef/train", {"text": "be brief", "recipe": recipe}, x_reef_scenario="agents")
+        assert (status, "needs the control token" in json.loads(raw)["error"]["message"]) == (401, True)
+    assert not (module_home.root / "ran").exists()
+    status, _, raw = daemon.post("/reef/train", {"text": "be brief", "recipe": "playbook"}, x_reef_scenario="agents")
+    told = json.loads(raw)
+    assert (status, told["job"]["recipe"]) == (200, "playbook")
+    daemon.control("POST", path_of(told["job"], "cancel"), {})
 
 
 @pytest.mark.parametrize(

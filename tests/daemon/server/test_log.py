@@ -34,6 +34,20 @@ def test_a_token_is_masked_even_inside_an_exception(tmp_path: Path) -> None:
     assert "[token]" in text
 
 
+def test_a_message_is_one_line_and_acts_on_no_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    start_logging(path, secrets=(), foreground=False)
+    logging.getLogger("reef").info("said %s", "\x1b[2Jx\n2026-01-01T00:00:00.000Z INFO reef: forged\u202e\u2028 \u4eba")
+    try:
+        raise ValueError("\x1b]0;title\x07")
+    except ValueError:
+        logging.getLogger("reef").exception("it failed")
+    lines = path.read_text().splitlines()
+    assert lines[0].endswith(r"said \x1b[2Jx\n2026-01-01T00:00:00.000Z INFO reef: forged\u202e\u2028 " + "\u4eba")
+    assert lines[1].endswith("it failed")
+    assert lines[-1] == r"ValueError: \x1b]0;title\x07"
+
+
 def test_the_log_is_private_and_bounded(tmp_path: Path) -> None:
     path = tmp_path / "daemon.log"
     start_logging(path, secrets=(), foreground=False)

@@ -1,6 +1,8 @@
 """Tasks measured on what serves: told one by one, off the record, whatever the engine does."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -73,3 +75,18 @@ def test_an_engine_that_fails_is_told_for_its_task(served: tuple[RunningDaemon, 
 def test_a_scenario_without_tasks_says_how_to_add_some(served: tuple[RunningDaemon, Provider]) -> None:
     status, told = served[0].control("POST", "/reef/tasks/run", {"scenario": "work"})
     assert (status, told["error"]["hint"]) == (404, "reef tasks add --help")
+
+
+def test_checks_that_take_long_hold_nobody_up(reef_home: Home) -> None:
+    with serving(reef_home) as (daemon, _):
+        slow = [{"prompt": f"What is {n}?", "check": {"command": f"sleep {4 + n / 100}"}} for n in range(8)]
+        assert daemon.control("POST", "/reef/tasks", {"tasks": slow})[0] == 200
+        told: list[dict[str, dict[str, Any]]] = []
+        runs = threading.Thread(target=lambda: told.append(measured(daemon)))
+        runs.start()
+        time.sleep(1.5)  # all of them sleep now
+        start = time.monotonic()
+        daemon.get("/reef/status")
+        assert time.monotonic() - start < 1.5
+        runs.join()
+    assert sum(line["passed"] for line in told[0].values()) == 9

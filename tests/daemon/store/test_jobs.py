@@ -109,6 +109,15 @@ def test_instructions_for_a_recipe_are_not_another_s(store: Store) -> None:
     instruct(store, "ins_a", recipe="sft"), instruct(store, "ins_b", text="anyone")
     assert [i.id for i in store.learning.instructions("default", "playbook")] == ["ins_b"]
     assert [i.id for i in store.learning.instructions("default", "sft")] == ["ins_a", "ins_b"]
+    made(store, "job_p", recipe="playbook")
+    with pytest.raises(UsageError, match="'ins_a' is for sft"):
+        store.learning.claim("job_p", Claim(instructions=("ins_b", "ins_a"))).result(20)
+    assert store.learning.instructions("default", "sft", None)[1].job is None, "all or nothing"
+    made(store, "job_s")
+    assert store.learning.claim("job_s", Claim(instructions=("ins_a", "ins_b"))).result(20).instructions == (
+        "ins_a",
+        "ins_b",
+    )
 
 
 def test_instructions_that_no_job_was_made_for(store: Store) -> None:

@@ -1,6 +1,7 @@
 """What passes, what fails, and that a hostile check or answer costs its time limit and nothing else."""
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,21 @@ def test_nothing_outside_is_written() -> None:
             assert ran(f"sh -c '{script}'") is not None, script
         assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("mine", "whole")]
     assert ran("sh -c 'echo x > /dev/null'") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linux's")
+def test_no_socket_of_any_kind_is_opened() -> None:
+    """Reef's control socket knows this user by the file system's word, and UDP carries data out as well as TCP."""
+    with tempfile.TemporaryDirectory(prefix="control-", dir="/tmp") as made, socket.socket(socket.AF_UNIX) as control:
+        Path(made).chmod(0o777)
+        control.bind(f"{made}/socket")
+        Path(made, "socket").chmod(0o777)
+        control.listen()
+        reached = f'import socket; socket.socket(socket.AF_UNIX).connect("{made}/socket")'
+        assert ran(f"python3 -c '{reached}'") == "the command's exit status was 1"
+        for kind in ("2, 2", "2, 1", "10, 2", "16, 3"):  # UDP, TCP, IPv6, netlink
+            assert ran(f"python3 -c 'import socket; socket.socket({kind})'") is not None, kind
+    assert ran("python3 -c 'import asyncio, socket; socket.socketpair(); asyncio.run(asyncio.sleep(0))'") is None
 
 
 def test_nothing_is_left_behind() -> None:

@@ -131,6 +131,18 @@ def test_numbers_of_another_kind_are_refused(good: LoraFile, model: Model, tmp_p
         check(written(tmp_path / "a.gguf", changed, model.digest), model)
 
 
+def test_tensors_that_lie_over_each_other_are_refused(good: LoraFile, model: Model, tmp_path: Path) -> None:
+    """A small file could make its reader read for days."""
+    data, tensors = bytearray(good.path.read_bytes()), contents(good.path).tensors
+    whole = (len(data) - min(tensor.start for tensor in tensors.values())) // 2
+    for name in tensors:
+        at = data.index(len(name).to_bytes(8, "little") + name.encode()) + 8 + len(name) + 4
+        data[at : at + 16] = whole.to_bytes(8, "little") + (1).to_bytes(8, "little")
+        data[at + 20 : at + 28] = bytes(8)  # each is the whole file
+    with pytest.raises(BadWeights, match="lie over each other"):
+        check(written(tmp_path / "a.gguf", bytes(data), model.digest), model)
+
+
 def test_what_llama_cpp_refuses_is_refused_with_its_reason(good: LoraFile, model: Model, tmp_path: Path) -> None:
     data = good.path.read_bytes().replace(b"blk.0.attn_q", b"blk.0.attn_x")
     odd = written(tmp_path / "a.gguf", data, model.digest)

@@ -39,6 +39,14 @@ def test_an_object_is_read_only_and_leaves_nothing_beside_it(objects: Objects, s
     assert [left for left in (tmp_path / "store/lfs/tmp").iterdir()] == []
 
 
+def test_a_link_or_a_fifo_is_no_weights(objects: Objects, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.gguf").symlink_to(source)
+    os.mkfifo(tmp_path / "fifo.gguf")
+    for name in ("link.gguf", "fifo.gguf"):
+        with pytest.raises(BadWeights, match=f"{name} is no plain file"):
+            objects.put(tmp_path / name)
+
+
 def test_putting_it_again_mends_a_damaged_object(objects: Objects, source: Path) -> None:
     pointer = objects.put(source)
     path = objects.path(pointer.oid)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,24 @@ def test_the_manifest_is_what_is_in_the_tree_and_clients_can_check_it(releases: 
     assert (told["id"], told["number"], told["parent"]) == (release.id, 1, "base")
     assert told["gate"]["pairs"][0]["candidate_answer"] == "Hi."
     assert not {"state", "commit", "head", "note"} & told.keys()
+
+
+@pytest.mark.parametrize("rank", ["true", "1e400", "[]", '"8"', "-1", "NaN"])
+def test_what_peft_would_not_write_is_no_weights(releases: Releases, tmp_path: Path, rank: str) -> None:
+    weights = write_weights(tmp_path / "w")
+    (weights / "peft" / "adapter_config.json").write_text(f'{{"r": {rank}}}')
+    with pytest.raises(BadWeights, match=r"adapter_config.json: r is .*, not a number"):
+        releases.propose(candidate("job_1", weights=weights), ACCEPTED)
+
+
+def test_a_reason_is_a_line_that_acts_on_no_terminal(releases: Releases, git: Git) -> None:
+    hostile = "\x1b[2J\u202ex\nReef-State: pending " + "y" * 9000
+    release = releases.publish(releases.propose(replace(candidate("job_1"), reason=hostile), ACCEPTED), "base")
+    back = releases.rollback("default", "base", hostile)
+    for made in (release, back):
+        assert (len(made.reason), made.reason[:28]) == (500, "?[2J?x Reef-State: pending y")
+        assert releases.get("default", made.id).state is ReleaseState.RELEASED
+    assert "\x1b" not in git("log", "--format=%B", "refs/reef/default")
 
 
 def test_git_itself_verifies_the_commit(releases: Releases, git: Git) -> None:
@@ -269,6 +288,6 @@ def test_a_reason_of_many_lines_cannot_pass_for_another_job(releases: Releases) 
 
     sly = replace(candidate("job_1"), reason="x\n\nReef-Job: job_2\nReef-State: released")
     first = releases.publish(releases.propose(sly, ACCEPTED), "base")
-    assert first.reason == sly.reason
+    assert first.reason == " ".join(sly.reason.split())
     second = released(releases, "job_2", first.id)
     assert second.number == 2
