@@ -126,10 +126,12 @@ class Jobs:
 
     def _tidy(self, left: Collection[str]) -> None:
         """What a daemon before was killed over: jobs that were over, with their large files."""
-        for folder in self._home.jobs.iterdir():
-            directory = JobDirectory(folder)
-            if folder.name not in left and (directory.work.exists() or directory.adapter.parent.exists()):
-                with contextlib.suppress(OSError):
+        with contextlib.suppress(
+            OSError
+        ):  # a folder that cannot be read stops no job: the next one that uses it says so
+            for folder in self._home.jobs.iterdir():
+                directory = JobDirectory(folder)
+                if folder.name not in left and (directory.work.exists() or directory.adapter.parent.exists()):
                     directory.tidy()
 
     async def close(self) -> None:
