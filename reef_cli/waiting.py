@@ -1,5 +1,6 @@
 """Following a job: its progress on stderr as it gets on, and the exit code that its end deserves."""
 
+import shlex
 import time
 from typing import Any
 
@@ -35,12 +36,18 @@ def ended(row: dict[str, Any]) -> int:
     if row["outcome"] in ("rejected", "inconclusive"):
         release = row["release_id"]
         raise GateRefused(
-            f"{row['outcome']}: {row['message']}", hint=f"reef releases show {release}" if release else None
+            f"{row['outcome']}: {row['message']}", hint=f"reef releases show {release}{_only(row)}" if release else None
         )
     output.line("  ".join(filter(None, [row["outcome"], row["release_id"], output.one_line(row["message"], 200)])))
+    if row["outcome"] == "pending":
+        diagnostics.say(f"it waits for you: reef releases show {row['release_id']}{_only(row)}, then approve or reject")
     if row["outcome"] == "nothing":
         diagnostics.say(f"what {row['recipe']} learns from: reef recipes list; give it some: reef note, reef edit")
     return ExitCode.OK
+
+
+def _only(row: dict[str, Any]) -> str:
+    return "" if row["scenario"] == "default" else f" --scenario {shlex.quote(row['scenario'])}"
 
 
 def refused(row: dict[str, Any]) -> int:

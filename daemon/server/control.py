@@ -78,6 +78,7 @@ async def status(request: Request) -> Response:
             "last": last,
             "releases": daemon.heads.rows(),
             "waiting": daemon.heads.waiting(),
+            "waiting_in": daemon.heads.waiting_in(),
             "jobs": jobs,
             "log": str(daemon.home.log),
             "notes": notes(daemon),

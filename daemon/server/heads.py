@@ -145,6 +145,10 @@ class Heads:
         """Ids of the candidates that wait for a person, oldest first."""
         return [row.id for row in sorted(self._waiting.values(), key=lambda row: row.created_ns)]
 
+    def waiting_in(self) -> list[str]:
+        """The scenario of each of `waiting`, in the same order."""
+        return [row.scenario for row in sorted(self._waiting.values(), key=lambda row: row.created_ns)]
+
     def notes(self) -> list[str]:
         """What is not as it should be."""
         model = self.model()

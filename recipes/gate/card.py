@@ -12,7 +12,7 @@ from daemon.core.plaintext import one_line
 from daemon.core.releases import GateResult, Pair, Release, ReleaseKind, ReleaseState, Verdict
 from recipes.gate.reasons import count
 
-_WIDTH: Final = 80
+_WIDTH: Final = 76  # the dashboard has a margin and a scroll bar, in a terminal of 80
 _LABEL: Final = 10
 _SAMPLES: Final = 3
 _VERDICTS: Final = {
@@ -54,7 +54,7 @@ def _verdict(release: Release) -> list[str]:
         unproven = ": a person released it unproven" if release.kind is ReleaseKind.UNPROVEN else ""
         return _field("verdict", f"none, it was not judged{unproven}", 2)
     judged = f"{_VERDICTS[release.gate.verdict]}: {release.gate.reason}"
-    if release.kind is ReleaseKind.UNPROVEN:
+    if release.kind is ReleaseKind.UNPROVEN and release.state is ReleaseState.RELEASED:
         judged = f"unproven, a person released it; the gate: {judged}"
     return _field("verdict", judged, 4)
 

@@ -127,7 +127,9 @@ def _next(told: dict[str, Any]) -> str:
     if told["counts"]["records"] == 0:
         return 'eval "$(reef env)", then start your agent in this shell (or: reef demo)'
     if waiting := told["waiting"]:
-        return f"reef releases show {waiting[-1]}, then approve or reject it"
+        scenario = (told.get("waiting_in") or ["default"])[-1]
+        only = "" if scenario == "default" else f" --scenario {scenario}"
+        return f"reef releases show {waiting[-1]}{only}, then approve or reject"
     if told["jobs"]:
         return "reef jobs list"
     if told["releases"]:

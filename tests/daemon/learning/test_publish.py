@@ -101,6 +101,7 @@ async def test_without_an_engine_what_was_accepted_waits_for_a_person(desk: Desk
 async def test_review_waits_for_a_person(desk: Desk) -> None:
     waits = await desk.publish("job_1", policy=Policy.REVIEW)
     assert (waits.state, desk.serving, desk.heads.waiting()) == (ReleaseState.PENDING, "base", [waits.id])
+    assert desk.heads.waiting_in() == [waits.scenario]
     release = await publish.approve(desk, "default", waits.id)
     assert (release.kind, desk.serving, desk.heads.waiting()) == (ReleaseKind.LEARNED, release.id, [])
     assert await publish.approve(desk, "default", waits.id) == release

@@ -35,8 +35,8 @@ def lines(release: Release) -> list[str]:
 
 def test_the_whole_card() -> None:
     assert card.text(RELEASE) == (
-        "verdict   accepted: it is better: 8 tasks passed only with it, 1 only without\n"
-        "          it, 11 pairs were enough\n"
+        "verdict   accepted: it is better: 8 tasks passed only with it, 1 only\n"
+        "          without it, 11 pairs were enough\n"
         "release   r7-1a2b3c4d, serves, 2023-11-14 22:13 UTC\n"
         'what      rule added: "Answer in one short sentence."\n'
         "tasks     before 3 of 11 passed, after 10 of 11\n"
@@ -52,7 +52,7 @@ def test_the_whole_card() -> None:
         "    before fail  Rain is. It falls.\n"
         "    after  pass  Rain is water that falls from clouds.\n"
         "  “What is fog?”\n"
-        f"    before fail  {'Fog? ' * 12}Fo…\n"
+        f"    before fail  {'Fog? ' * 11}Fog…\n"
         "    after  pass  Fog is a cloud on the ground."
     )
 
@@ -78,6 +78,8 @@ def test_an_unproven_release_says_so_first(judged: bool) -> None:
 )
 def test_a_candidate_says_where_it_stands(state: ReleaseState, says: str) -> None:
     assert says in lines(replace(RELEASE, state=state, head=False))[2]
+    unproven = card.text(replace(RELEASE, kind=ReleaseKind.UNPROVEN, state=state, head=False))
+    assert "a person released it" not in unproven
 
 
 def test_nothing_was_run() -> None:

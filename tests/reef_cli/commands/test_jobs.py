@@ -183,7 +183,8 @@ def test_the_editor_gets_the_answer_and_gives_it_back(tmp_path: Path, monkeypatc
 
 def row(**changes: Any) -> dict[str, Any]:
     return {
-        "id": "job_a", "recipe": "mine", "state": "done", "outcome": "released", "release_id": "r1-ab",
+        "id": "job_a", "recipe": "mine", "scenario": "odd", "state": "done",
+        "outcome": "released", "release_id": "r1-ab",
         "message": "5 to 0", "error": None, "progress": None, **changes,
     }  # fmt: skip
 
@@ -207,7 +208,9 @@ def test_the_exit_code_follows_the_outcome(
     assert refused(job) == code
     if code == 0:
         assert ended(job) == 0
-        assert job["outcome"] in capsys.readouterr().out
+        told = capsys.readouterr()
+        assert job["outcome"] in told.out
+        assert ("reef releases show r1-ab --scenario odd" in told.err) == (job["outcome"] == "pending")
     else:
         with pytest.raises(Exception, match=r"5 to 0|failed: x|was cancelled") as caught:
             ended(job)
