@@ -127,13 +127,15 @@ def test_llama_cpp_computes_what_was_trained(learned: FakeContext, model_path: P
     assert learned.candidate is not None
     spec = WorkerSpec(str(model_path), "test", learned.candidate.base, 64, 1, 1, plain=True)
     model = Model(spec, NativeLog(), lambda _: None)
-    ids = model.vocab.tokenize(b"<|im_start|>user\nWhat is a volcano?<|im_end|>\n<|im_start|>assistant\nA volcano is a")
+    asked = b"<|im_start|>user\nWhat is a volcano?<|im_end|>\n<|im_start|>assistant\n"
+    ids = model.vocab.tokenize(asked + b"A volcano is a mountain that can erupt.")
     with_adapter = logits(model, ids, Adapter(model, learned.candidate))
     alone = logits(model, ids, None)
     model.close()
     trained = torch_logits(learned, ids, tmp_path / "logits.npy")
     assert cosine(with_adapter, trained).min() > 0.98
-    assert cosine(alone, trained).min() < 0.9
+    assert cosine(alone, trained)[-1] < 0.9  # after the first sentence, where the habit is to end
+    assert with_adapter[-1].argmax() == trained[-1].argmax() != alone[-1].argmax()
 
 
 def logits(model: Model, ids: list[int], adapter: Adapter | None) -> Array:
