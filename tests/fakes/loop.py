@@ -73,7 +73,7 @@ for step in range(first, spec["steps"]):
     with checkpoint.open("ab") as file:
         file.write(b".")
     print(json.dumps({"event": "progress", "step": "train", "done": step + 1, "total": spec["steps"]}), flush=True)
-peft = peft_directory(folder / "peft", seed=spec["seed"], scale=0.3, rank=1)
+peft = peft_directory(folder / "peft", seed=spec["seed"], scale=2.0, rank=2)
 print(json.dumps({"event": "result", "peft": str(peft)}), flush=True)
 """
 
