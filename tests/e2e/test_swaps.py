@@ -1,7 +1,5 @@
 """Weights change under live traffic: nobody's request fails, and each record names the weights that made its answer."""
 
-import asyncio
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from daemon.core.config import EmbeddedConfig
 from daemon.core.paths import Home
-from daemon.core.records import ChatRequest, Finished, Message, Sampling, Text
-from daemon.engines.base import LoraFile, ModelFile
-from daemon.engines.llama_cpp import LlamaCpp
+from daemon.engines.base import LoraFile
 from daemon.store.db import Store
 from tests.e2e.conftest import add_model
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.lora import peft_directory
+from tests.fakes.reader import Reader
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -170,42 +166,12 @@ def check_records(
         wrong = [row.receipt for row in rows if row.weights != weights[row.release_id]]
         assert wrong == []
         sample = rows[:: max(1, len(rows) // CHECKED)]
-        asyncio.run(check_probabilities(home, model, store, [row.receipt for row in sample], loras))
+        with Reader(model) as reader:
+            for row in sample:
+                span = store.span(row.receipt)
+                assert span is not None
+                right, other = sorted(loras, key=lambda lora: span.weights.endswith(lora.sha256), reverse=True)
+                assert reader.made_by(span, right), row.receipt
+                assert not reader.made_by(span, other), row.receipt
     finally:
         store.close()
-
-
-async def check_probabilities(
-    home: Home, model: Path, store: Store, receipts: list[str], loras: list[LoraFile]
-) -> None:
-    base = loras[0].base
-    engine = LlamaCpp(
-        model=lambda: ModelFile("smollm2", model, model.stat().st_size, base, "", ""),
-        config=EmbeddedConfig(),
-        log=home.logs / "check.log",
-    )
-    try:
-        for receipt in receipts:
-            span = store.span(receipt)
-            assert span is not None
-            right = next(lora for lora in loras if span.weights.endswith(lora.sha256))
-            other = next(lora for lora in loras if lora is not right)
-            text = json.loads(store.request(receipt))["messages"][0]["content"]
-            again = await greedy(engine, text, right)
-            assert again[0] == span.completion_ids, receipt
-            assert max(abs(a - b) for a, b in zip(again[1], span.logprobs, strict=True)) < 0.1, receipt
-            assert (await greedy(engine, text, other))[0] != span.completion_ids, receipt
-    finally:
-        await engine.close()
-
-
-async def greedy(engine: LlamaCpp, text: str, lora: LoraFile) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    request = ChatRequest(
-        model="default",
-        messages=(Message("user", (Text(text),)),),
-        sampling=Sampling(max_tokens=8, temperature=0.0),
-    )
-    async for event in engine.generate(request, lora=lora):
-        if isinstance(event, Finished) and event.span is not None:
-            return event.span.completion_ids, event.span.logprobs
-    raise AssertionError("no span")
