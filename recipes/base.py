@@ -2,6 +2,7 @@
 
 A recipe says what it learns from and what it changes, picks a batch, and grows a candidate from it. It never judges
 its own work: the gate does. It runs in a job's process, so it may take its time and crash.
+It is the person's own code with the person's rights, not confined: run only recipes you would run yourself.
 Anyone's class in anyone's file will do: ``recipe: my.module:MyRecipe``.
 """
 

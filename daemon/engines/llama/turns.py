@@ -1,8 +1,8 @@
 """Which context decodes next: one a set of weights, one thread for them all.
 
 People's requests go first wherever they are; background ones run when there is no other, and a step now and then so
-that they end some day. Contexts take turns step by
-step, so that two sets of weights share the machine as two requests do. A LoRA adapter is brought in by a second thread
+that they end some day. Contexts take turns step by step, so that two sets of weights share the machine as two requests
+do. A LoRA adapter is brought in by a second thread
 (half a second, mostly memory for keys and values) while the others' streams go on; only the probe, a short batch that
 proves its effect, runs between their steps. Weights without work are given back, the longest unused first.
 Keys and values never cross from one context to another.
