@@ -51,7 +51,8 @@ LEAD: Final = 0.2
 SHARE: Final = 3
 CHAT: Final = "/v1/chat/completions"
 CLIENTS: Final = 2
-TASKS: Final = [f"Tell me about number {number}." for number in range(6)]
+#: Each candidate must win more of them than the one before (`statistics.spent`): 18 for the hundredth.
+TASKS: Final = [f"Tell me about number {number}." for number in range(24)]
 VICTIMS: Final[dict[str, Callable[[int], int | None]]] = {
     "trainer": loop.trainer_of,
     "job": lambda daemon: job[0] if (job := loop.job_of(daemon)) else None,

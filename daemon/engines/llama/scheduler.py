@@ -52,6 +52,8 @@ class Scheduler:
         self.context = context
         #: When it was last this context's turn, on `Turns`' clock.
         self.used = 0.0
+        #: Whether its last step was ended before it had read anything.
+        self.aborted = False
         self._speed = speed
         self._vocab = context.model.vocab
         self._forget = forget
@@ -181,6 +183,7 @@ class Scheduler:
         started = time.perf_counter()
         code, rows = self.context.decode(shares)
         self._batch = frozenset()
+        self.aborted = code == Outcome.ABORTED
         if code != Outcome.DONE:
             self._failed(code, shares, background)
             return

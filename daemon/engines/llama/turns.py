@@ -59,7 +59,7 @@ class Turns:
         self._coming: dict[LoraFile, dict[int, Generation | None]] = {}
         self._known: dict[int, Generation] = {}
         self._now = self._base
-        #: Since when background requests wait, and whether it is their turn although people wait.
+        #: Since when background requests have had no whole step, and whether it is their turn, people or not.
         self._since, self._owed = time.monotonic(), False
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -129,15 +129,16 @@ class Turns:
 
     def _step(self) -> None:
         people, behind = self._busy(False), self._busy(True)
-        now = time.monotonic()
-        self._owed = bool(people and behind) and now - self._since > _PATIENCE_SECONDS
+        if not behind:
+            self._since = time.monotonic()
+        self._owed = time.monotonic() - self._since > _PATIENCE_SECONDS
         background = self._owed or not people
-        if background or not behind:
-            self._since = now
         if busy := behind if background else people:
             self._now = min(busy, key=lambda scheduler: scheduler.used)
             self._use(self._now)
             self._out += self._now.step(background=background, shared=len(busy) > 1)
+            if background and not self._now.aborted:
+                self._since = time.monotonic()
 
     @staticmethod
     def _use(scheduler: Scheduler) -> None:

@@ -1,6 +1,7 @@
 """Several sets of weights at once on one thread, with the real model and adapters that say something else each."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -271,6 +272,20 @@ def test_background_work_ends_some_day_although_people_never_stop(
             break
     assert bench.done(behind)
     bench.wait(person)
+
+
+def test_background_work_ends_some_day_although_each_of_its_steps_is_ended_by_a_person(
+    new_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 0.5)  # some dozens of the turns below
+    bench = new_bench(limit=300, background=1)
+    behind = bench.submit(" ".join(f"{n} apples" for n in range(60)), 1, background=True)
+    for _ in range(2000):
+        time.sleep(0.003)  # its step has begun
+        bench.wait(bench.submit("Hi", 1))
+        if bench.done(behind):
+            break
+    assert bench.done(behind)
 
 
 def test_people_find_a_slot_however_much_waits_in_the_background(new_bench: Callable[..., Bench]) -> None:
