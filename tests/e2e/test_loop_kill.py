@@ -33,16 +33,14 @@ from tests.e2e.conftest import add_model
 from tests.fakes import loop
 from tests.fakes.daemon import RunningDaemon, start, until
 
-pytestmark = [
-    pytest.mark.engine,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        "REEF_TEST_SOAK" not in os.environ,
-        reason="not shown yet: its one whole run waited 300 s for a trainer or gate to kill; REEF_TEST_SOAK=1 runs it",
-    ),
-]
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
-KILLS: Final = {"trainer": 20, "job": 15, "gate": 15, "engine": 25, "daemon": 25}
+#: All of 100 kills take ten minutes: every run has a quarter of each kind, ``REEF_TEST_SOAK=1`` has them all.
+PART: Final = 1 if os.environ.get("REEF_TEST_SOAK") else 4
+KILLS: Final = {
+    kind: -(-kills // PART)
+    for kind, kills in {"trainer": 20, "job": 15, "gate": 15, "engine": 25, "daemon": 25}.items()
+}
 #: Of these, while the real train step runs; the most that any job may meet without being given up.
 EARNEST: Final = ("trainer", "job", "engine", "daemon")
 #: Of its kills, how much one kind may be ahead of another.
@@ -236,7 +234,7 @@ def tasks(world: World) -> None:
     world.call("/reef/tasks", {"tasks": new})
 
 
-def test_the_loop_survives_100_kills(reef_home: Home, model_path: Path, free_port: int) -> None:
+def test_the_loop_survives_kills_of_all_its_processes(reef_home: Home, model_path: Path, free_port: int) -> None:
     seed = int(os.environ.get("REEF_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
     chance, began = random.Random(seed), time.monotonic()
     print(f"seed {seed}")
@@ -304,8 +302,8 @@ def check(home: Home, world: World, fresh: str) -> None:
     ends = Counter(str(job.outcome or job.error) for job in jobs)
     starts = [int(line.split()[1]) for line in (home.root / "trained").read_text().splitlines()]
     print(f"{len(rows)} releases, jobs {dict(ends)}, {sum(map(bool, starts))} of {len(starts)} trainings resumed")
-    assert ends["released"] >= 5
-    assert any(starts), "no training went on from its checkpoint"
+    assert ends["released"] >= 8 / PART
+    assert PART > 1 or any(starts), "no training went on from its checkpoint"
 
 
 def check_chain(releases: Releases) -> list[Release]:
