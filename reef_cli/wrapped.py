@@ -6,6 +6,7 @@ terminal, signals and the exit code are the agent's own.
 """
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -187,6 +188,18 @@ def _values(where: Home, name: str, run: str, *, chosen: Chosen) -> dict[str, An
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.before is not None and chosen.before != told.release_id,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
-        "REEF_POLL_SECONDS": float(os.environ.get("REEF_POLL_SECONDS", _POLL_SECONDS)),
+        "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_MODELS": base.adapter(name).models(serves["models"], serves["context"]),
     }
+
+
+def _poll_seconds() -> float:
+    """Raises UsageError for a variable that is no number above 0."""
+    said = os.environ.get("REEF_POLL_SECONDS", str(_POLL_SECONDS))
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"REEF_POLL_SECONDS is {said!r}, no number of seconds above 0", hint="unset REEF_POLL_SECONDS")
+    return seconds

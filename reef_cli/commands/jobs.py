@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any
 
-from daemon.core.client import segment
+from daemon.core.client import Client, segment
+from daemon.core.errors import NotFound
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
@@ -34,14 +35,15 @@ def list_jobs(
 
 
 def show(
-    job: Job,
+    job: Annotated[str | None, Help("A job (job_…), or the beginning of its name; by default the newest.")] = None,
     *,
     follow: Annotated[bool, Help("Wait until it is over.", "--follow", "-f")] = False,
     as_json: AsJson = False,
 ) -> int:
     """With --follow the exit code is 7 when the gate did not accept its candidate."""
     client = ensure_daemon(home())
-    row = client.get(f"/reef/jobs/{segment(resolved(client, job, 'job'))}")
+    name = _newest(client) if job is None else resolved(client, job, "job")
+    row = client.get(f"/reef/jobs/{segment(name)}")
     if follow:
         row = followed(client, row)
     if as_json:
@@ -59,6 +61,13 @@ def cancel(job: Job, *, as_json: AsJson = False) -> None:
         output.json(row)
     else:
         output.line(f"cancelled  {row['id']}")
+
+
+def _newest(client: Client) -> str:
+    jobs = client.get("/reef/jobs", limit=1)["items"]
+    if not jobs:
+        raise NotFound("there is no job yet", hint='reef evolve "…"')
+    return str(jobs[0]["id"])
 
 
 def _row(name: str, job: dict[str, Any]) -> tuple[object, ...]:

@@ -212,7 +212,8 @@ class Loop:
         self._story.say(f"candidate: {release['reason']}")
         marks = "".join(_mark(pair) for pair in gate["pairs"])
         self._story.say(f"gate, pair by pair (+ only the candidate passes, - only what serves, . same): {marks}")
-        for pair in gate["pairs"][:_SHOWN]:
+        told = sorted(gate["pairs"], key=lambda pair: _mark(pair) == ".")  # those that decide first
+        for pair in told[:_SHOWN]:
             self._story.quote(">", pair["prompt"])
             self._story.quote(f"  serving   ({_passes(pair['incumbent'])}):", pair["incumbent_answer"], 80)
             self._story.quote(f"  candidate ({_passes(pair['candidate'])}):", pair["candidate_answer"], 80)

@@ -133,6 +133,13 @@ def test_it_is_not_installed(alone: Case) -> None:
     assert "hint: reef harness install --adapter pi" in seen.err
 
 
+@pytest.mark.parametrize("seconds", ["abc", "0", "nan", "inf"])
+def test_a_pause_that_is_none_is_refused(case: Case, seconds: str) -> None:
+    seen = case.run(environment={"REEF_POLL_SECONDS": seconds})
+    assert (seen.code, seen.told) == (ExitCode.USAGE, {})
+    assert f"REEF_POLL_SECONDS is '{seconds}'" in seen.err
+
+
 def test_a_release_reaches_the_agent_and_is_told_once(case: Case) -> None:
     assert case.run().told["reef"]["activated"] is False
     release = case.publish()

@@ -1,12 +1,13 @@
 """The model teaches itself, or says why it cannot: on the real model, with few tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from daemon.core.learning import Check, Experience, Feedback
-from recipes.base import Which
+from daemon.core.records import Message
+from recipes.base import Answer, Which
 from recipes.sft.config import SFTConfig
 from recipes.sft.teacher import Teacher
 from tests.fakes.context import EngineThread, FakeContext
@@ -65,14 +66,28 @@ def test_a_note_that_is_not_obeyed_with_edits_either_is_beyond_the_model(engine:
     assert given.asked == [(Which.BASE, 4), (Which.BASE, 4)]
 
 
+class Copies(FakeContext):
+    """A model that says again what an answer before said, and knows nothing else."""
+
+    def answer(
+        self, conversations: Sequence[Sequence[Message]], *, which: Which = Which.BASE, max_tokens: int = 256,
+        temperature: float = 0.0, seed: int = 0,
+    ) -> list[Answer]:  # fmt: skip
+        self.asked.append((which, len(conversations)))
+        said = [
+            [turn.text for turn in turns if turn.role == "assistant"] or ["I do not know."] for turns in conversations
+        ]
+        return [Answer(answers[-1], ended=True, tokens=5, weights="w") for answers in said]
+
+
 def test_edits_are_shown_where_the_note_alone_does_too_little(engine: EngineThread, tmp_path: Path) -> None:
-    # "Say it about rope" names what only the shown answer tells.
-    given = context(engine, tmp_path, Check(expression="(?i)twisted"))
-    examples = Teacher(given, CONFIG).teach("Repeat the last answer word for word.", [*QUESTIONS, edited(9)])
-    if examples is None:
-        assert given.said[0].startswith("this model can't")
-    else:
-        assert "your edited answers" in given.said[0]
+    given = Copies(tmp_path, engine, gate=gate(Check(expression="twisted fibre")))
+    examples = Teacher(given, CONFIG).teach("Say it about rope.", [*QUESTIONS, edited(9)])
+    assert examples is not None
+    assert [one["answer"] for one in examples] == ["Rope is twisted fibre."] * 8
+    assert all(len(one["messages"]) == 1 for one in examples), "what was shown is not learned"
+    assert given.said[0].startswith("this note is enough with 1 of your edited answers before its eyes")
+    assert given.asked == [(Which.BASE, 4)] * 3, "without, with, and the second round with"
 
 
 def test_without_tasks_a_note_is_taught_only_where_that_is_allowed(engine: EngineThread, tmp_path: Path) -> None:

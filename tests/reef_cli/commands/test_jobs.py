@@ -99,6 +99,7 @@ def test_a_failed_job_says_so_with_its_log(cli: Reef) -> None:
     assert shown.code == 0
     assert "| about to fail" in shown.out
     assert cli("jobs", "show", job, "--json").json()["state"] == "failed"
+    assert cli("jobs", "show", "--json").json()["id"] == cli("jobs", "list", "--json").json()["items"][0]["id"]
     assert cli("jobs", "show", "-f", job, "--json").code == ExitCode.FAILED
 
 
