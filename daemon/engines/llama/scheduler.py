@@ -172,6 +172,7 @@ class Scheduler:
     # -- one step -------------------------------------------------------------------------------------
 
     def _step(self, background: bool, short: bool) -> None:
+        self.aborted = False
         shares = self._shares(background, short)
         if not shares:
             return

@@ -2,10 +2,9 @@
 
 People's requests go first wherever they are; background ones run when there is no other, and a step now and then so
 that they end some day. Contexts take turns step by step, so that two sets of weights share the machine as two requests
-do. A LoRA adapter is brought in by a second thread
-(half a second, mostly memory for keys and values) while the others' streams go on; only the probe, a short batch that
-proves its effect, runs between their steps. Weights without work are given back, the longest unused first.
-Keys and values never cross from one context to another.
+do. A LoRA adapter is brought in by a second thread (half a second, mostly memory for keys and values) while the others'
+streams go on; only the probe, a short batch that proves its effect, runs between their steps. Weights without work are
+given back, the longest unused first. Keys and values never cross from one context to another.
 """
 
 import functools
@@ -129,9 +128,7 @@ class Turns:
 
     def _step(self) -> None:
         people, behind = self._busy(False), self._busy(True)
-        if not behind:
-            self._since = time.monotonic()
-        self._owed = time.monotonic() - self._since > _PATIENCE_SECONDS
+        self._owed = bool(behind) and time.monotonic() - self._since > _PATIENCE_SECONDS
         background = self._owed or not people
         if busy := behind if background else people:
             self._now = min(busy, key=lambda scheduler: scheduler.used)
@@ -145,6 +142,8 @@ class Turns:
         scheduler.used = time.monotonic()
 
     def _accept(self, generation: Generation) -> None:
+        if generation.background and not self._busy(True):
+            self._since = time.monotonic()
         lora = generation.lora
         scheduler = self._live.get(lora.weights) if lora else self._base
         if scheduler is not None:

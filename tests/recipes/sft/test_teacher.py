@@ -1,4 +1,6 @@
-"""The model teaches itself, or says why it cannot: on the real model, with few tokens."""
+"""The model teaches itself, or says why it cannot: on the real model, with few tokens; where it must be known what a
+model says, one that copies.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from daemon.core.errors import BadWeights, EngineError
 from daemon.core.records import Finished, TokenSpan
 from daemon.engines.base import LoraFile
-from daemon.engines.llama import turns
+from daemon.engines.llama import scheduler, turns
 from daemon.engines.llama.model import Model
 from daemon.engines.llama.turns import KEPT
 from tests.daemon.engines.llama.bench import Bench
@@ -272,6 +272,26 @@ def test_background_work_ends_some_day_although_people_never_stop(
             break
     assert bench.done(behind)
     bench.wait(person)
+
+
+def test_a_rest_before_background_work_is_no_waiting(
+    new_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 1.0)
+    bench = new_bench(background=1)
+    bench.wait(bench.submit("Hi", 1, background=True))
+    time.sleep(1.2)
+    owed: list[bool] = []
+    step = bench.turns._base.step
+
+    def noted(*, background: bool, shared: bool) -> scheduler.Batch:
+        owed.append(bench.turns._owed)
+        return step(background=background, shared=shared)
+
+    monkeypatch.setattr(bench.turns._base, "step", noted)
+    bench.wait(bench.submit("Ho", 1, background=True))
+    assert owed
+    assert not any(owed)
 
 
 def test_background_work_ends_some_day_although_each_of_its_steps_is_ended_by_a_person(
