@@ -8,7 +8,8 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from daemon.core.records import Appended, ReportRow
+from daemon.core.records import Appended
+from daemon.core.rows import ReportRow
 
 _REPORTS_KEPT: Final = 100
 _NEWS_KEPT: Final = 200

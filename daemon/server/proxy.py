@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 from starlette.types import Receive, Scope, Send
 
 from daemon.core.errors import BadRequest, BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
-from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
+from daemon.core.generation import EngineEvent, Finished
+from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
 from daemon.server.exchange import Call, Outgoing

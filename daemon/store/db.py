@@ -14,18 +14,9 @@ from typing import Any
 from daemon.core.errors import StoreError
 from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
-from daemon.core.records import (
-    Appended,
-    Exchange,
-    NewReport,
-    RecordRow,
-    ReportRow,
-    SessionRow,
-    StoredMessage,
-    TokenSpan,
-    Transcript,
-)
+from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
+from daemon.core.rows import NewReport, RecordRow, ReportRow, SessionRow
 from daemon.store import feedback, records, requests, search, sessions, spans, tasks, verify
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.learning import Learning

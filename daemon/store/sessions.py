@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import End, Exchange, Kind, SessionRow, Transcript
+from daemon.core.records import End, Exchange, Kind, Transcript
+from daemon.core.rows import SessionRow
 from daemon.store import kinds, titles, tree
 from daemon.store.connection import Reader
 from daemon.store.names import Names

@@ -9,7 +9,7 @@ import pytest
 
 from daemon.core.errors import Conflict, NotFound, UsageError
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
-from daemon.core.records import NewReport
+from daemon.core.rows import NewReport
 from daemon.store import migrations
 from daemon.store.db import Store
 from daemon.store.experience import Wanted
