@@ -201,6 +201,11 @@ class Transcript:
     redacted: int = 0
     #: Parsing trouble worth telling (`wire` never raises on an agent's odd bytes).
     note: str | None = None
+    #: Ids that the request's body has for its conversation, strongest first.
+    keys: tuple[str, ...] = ()
+    #: The id of the answer that the request goes on from, and the one that its own answer has.
+    previous: str | None = None
+    answer_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,8 @@ class Exchange:
     subagent: str | None = None
     #: The sub-agent that started this one; None where the main line did.
     spawner: str | None = None
+    #: Its headers say that it is no turn of the conversation.
+    side: bool = False
     cwd: str | None = None
     commit: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)

@@ -86,3 +86,22 @@ class NewReport:
     feedback: str | None = None
     references: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RollupRow:
+    """Sums over the records that began in one hour or day from ``start_ns`` on. Names are None where not split by
+    them; ``turns`` counts as a session's do."""
+
+    start_ns: int
+    scenario: str | None
+    agent: str | None
+    model: str | None
+    records: int
+    turns: int
+    failed: int
+    retries: int
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    duration_us: int

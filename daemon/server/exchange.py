@@ -107,6 +107,7 @@ class Call:
             session_keys=who.session_keys,
             subagent=who.subagent,
             spawner=who.spawner,
+            side=who.side,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,

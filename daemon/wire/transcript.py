@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from daemon.core.errors import BadRequest
 from daemon.core.records import Message, StoredMessage, Text, Transcript, Usage
-from daemon.wire import canonical, jsontext
+from daemon.wire import canonical, conversation, jsontext
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.split import Split, Splitter, count
@@ -149,6 +149,7 @@ class Transcriber:
         notes.secrets += head_secrets + tail_secrets
         plain = _plain(response, response_encoding, "response", notes)
         answer, stored, kept = self._response(plain, stream, redact, notes)
+        ids = conversation.ids(head + tail)
         return Transcript(
             head=head,
             separator=cut.separator,
@@ -163,6 +164,9 @@ class Transcriber:
             model=answer.model,
             redacted=notes.secrets,
             note=notes.text,
+            keys=ids.keys,
+            previous=ids.previous,
+            answer_id=conversation.answer_id(kept),
         )
 
     def message(self, raw: bytes) -> Message:
