@@ -21,9 +21,10 @@ from daemon.server.exchange import Call, Outgoing
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.recorder import Recorder
-from daemon.server.routing import Router
+from daemon.server.routing import Router, Target, another_may_answer
 from daemon.wire.base import Renderer
 from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
 _T = TypeVar("_T")
@@ -102,19 +103,39 @@ class DataPlane:
         body = await plain(call.request, call.headers.get("content-encoding", ""))
         peek = call.codec.peek(body)
         call.model_asked = peek.model
-        engine = self._router.choose(peek.model, call.dialect)
-        call.engine = engine.name
-        if isinstance(engine, RelayEngine):
-            await self._relay(call, outgoing, engine)
-        else:
-            await self._generate(call, outgoing, engine, call.codec.parse(body))
+        targets = self._router.targets(peek.model, call.dialect)
+        for target in targets[:-1]:
+            if await self._ask(call, outgoing, target, body, last=False):
+                return
+        await self._ask(call, outgoing, targets[-1], body, last=True)
 
-    async def _relay(self, call: Call, outgoing: Outgoing, engine: RelayEngine) -> None:
-        response = await engine.relay(call.upstream())
+    async def _ask(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
+        """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
+        call.engine = target.engine.name
         try:
+            if isinstance(target.engine, RelayEngine):
+                return await self._relay(call, outgoing, target.engine, target.model, body, last=last)
+            await self._generate(call, outgoing, target.engine, call.codec.parse(body))
+        except EngineError as error:
+            if last or outgoing.started or not another_may_answer(error.status):
+                raise
+            _log.warning("%s: the next engine is asked: %s", call.receipt, error.message)
+            return False
+        return True
+
+    async def _relay(
+        self, call: Call, outgoing: Outgoing, engine: RelayEngine, model: str | None, body: bytes, *, last: bool
+    ) -> bool:
+        request = call.upstream() if model is None else call.upstream_as(renamed(body, model))
+        response = await engine.relay(request)
+        try:
+            if not last and another_may_answer(response.status):
+                _log.warning("%s: the next engine is asked: %s answered %d", call.receipt, engine.name, response.status)
+                return False
             await self._pass_on(call, outgoing, response)
         finally:
             await asyncio.shield(response.close())
+        return True
 
     async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
         await outgoing.begin(response.status, response.headers)
