@@ -110,6 +110,7 @@ class Call:
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,
+            traceparent=self.headers.get("traceparent"),
         )
 
     def transcript(self, response: bytes) -> Callable[[], Transcript]:
