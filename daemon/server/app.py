@@ -18,7 +18,8 @@ from daemon.core.errors import NotFound, ReefError
 from daemon.server import actions, control, feed, inference, install, jobs, measure, releases, scrape, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
-from daemon.server.proxy import ROUTES, ClientGone, DataPlane
+from daemon.server.incoming import ClientGone
+from daemon.server.proxy import ROUTES, DataPlane
 from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.records import Image, Message, RecordRow, StoredMessage, Text, Thinking, ToolResult, ToolUse
 from daemon.core.version import PROTOCOL, __version__
-from daemon.server.proxy import read_body
+from daemon.server.incoming import read_body
 from daemon.server.runtime import Runtime
 from daemon.wire import jsontext
 from daemon.wire.base import dialect as codec_of
