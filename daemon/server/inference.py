@@ -9,7 +9,8 @@ from daemon.core.errors import NotFound, ReefError
 from daemon.core.records import Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
-from daemon.server.proxy import ClientGone, plain, read_body, until_gone, worded
+from daemon.server.incoming import ClientGone, plain, read_body, until_gone
+from daemon.server.proxy import worded
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.rename import renamed
 

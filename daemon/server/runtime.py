@@ -22,6 +22,7 @@ from daemon.server.auth import Tokens
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
+from daemon.server.metrics import Metrics
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.store.db import Store
@@ -38,6 +39,7 @@ class Runtime:
     store: Store
     redactor: Redactor
     recorder: Recorder
+    metrics: Metrics
     models: Models
     embedded: LlamaCpp
     router: Router
@@ -71,6 +73,7 @@ async def running(
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
+    metrics = Metrics()
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
         async with learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side:
@@ -82,7 +85,8 @@ async def running(
                 port=port,
                 store=store,
                 redactor=redactor,
-                recorder=Recorder(store),
+                recorder=Recorder(store, [metrics.ended]),
+                metrics=metrics,
                 models=models,
                 embedded=embedded,
                 router=router,
