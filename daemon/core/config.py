@@ -68,6 +68,16 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetryConfig:
+    """Where OpenTelemetry spans of exchanges go (OTLP/HTTP); nowhere without an endpoint."""
+
+    #: A collector's base URL, for example http://127.0.0.1:4318.
+    endpoint: str = ""
+    #: Whether spans also carry what was said, with secrets taken out.
+    content: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LearningConfig:
     """How candidates are judged, and what becomes of those that the gate accepts."""
 
@@ -102,6 +112,7 @@ class Config:
     embedded: EmbeddedConfig = EmbeddedConfig()
     engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
     store: StoreConfig = StoreConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
     learning: LearningConfig = LearningConfig()
     scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)
     #: The article's section: ``recipe`` and that recipe's own keys.
@@ -146,6 +157,13 @@ def _check(config: Config, source: str) -> None:
                 f"{source}: {where}: no engine is called {engine!r}",
                 hint=f"known engines: {', '.join(sorted(known))}",
             )
+    endpoint = config.telemetry.endpoint
+    if endpoint and not (_is_url(endpoint) and "@" not in endpoint):
+        # The value is not repeated: there may be a password in it.
+        raise ConfigError(
+            f"{source}: telemetry.endpoint is not the URL of a collector, without a user",
+            hint="for example http://127.0.0.1:4318",
+        )
     for name, remote in config.engines.items():
         if name == "embedded":
             raise ConfigError(
