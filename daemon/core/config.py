@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from daemon.core.errors import ConfigError
-from daemon.core.providers import RemoteConfig, Route, check_providers
+from daemon.core.providers import RemoteConfig, Route, check_providers, is_url
 from daemon.core.settings import plain_values, typed
 
 DEFAULT_PORT = 8900
@@ -50,6 +50,16 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetryConfig:
+    """Where OpenTelemetry spans of exchanges go (OTLP/HTTP); nowhere without an endpoint."""
+
+    #: A collector's base URL, for example http://127.0.0.1:4318.
+    endpoint: str = ""
+    #: Whether spans also carry what was said, with secrets taken out.
+    content: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LearningConfig:
     """How candidates are judged, and what becomes of those that the gate accepts."""
 
@@ -84,6 +94,7 @@ class Config:
     embedded: EmbeddedConfig = EmbeddedConfig()
     engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
     store: StoreConfig = StoreConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
     learning: LearningConfig = LearningConfig()
     scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)
     #: The article's section: ``recipe`` and that recipe's own keys.
@@ -112,6 +123,13 @@ def parse(text: str, *, source: str = "config") -> Config:
 def _check(config: Config, source: str) -> None:
     _check_ranges(config, source)
     check_providers(config.engines, config.models, config.engine, source)
+    endpoint = config.telemetry.endpoint
+    if endpoint and not (is_url(endpoint) and "@" not in endpoint):
+        # The value is not repeated: there may be a password in it.
+        raise ConfigError(
+            f"{source}: telemetry.endpoint is not the URL of a collector, without a user",
+            hint="for example http://127.0.0.1:4318",
+        )
 
 
 def loopback_only(host: str, where: str = "server.host") -> None:

@@ -62,7 +62,7 @@ def _known_engine(engines: Mapping[str, RemoteConfig], engine: str, where: str) 
 def _check_engine(name: str, remote: RemoteConfig, where: str) -> None:
     if name == "embedded":
         raise ConfigError(f"{where}: the name is taken by the engine inside", hint="choose another name")
-    if not _is_url(remote.base_url):
+    if not is_url(remote.base_url):
         raise ConfigError(
             f"{where}.base_url: {remote.base_url!r} is not a URL", hint="for example https://api.openai.com/v1"
         )
@@ -116,7 +116,8 @@ def _shadowed(models: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     )
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Whether it is http or https, with a host."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -87,8 +87,9 @@ async def status(request: Request) -> Response:
 
 def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
-    problem = daemon.learning.scheduler.problem
-    return [*daemon.heads.notes(), *([problem] if problem else [])]
+    spans = daemon.telemetry.note() if daemon.telemetry else None
+    others = [daemon.learning.scheduler.problem, spans]
+    return [*daemon.heads.notes(), *(note for note in others if note)]
 
 
 async def sessions(request: Request) -> Response:

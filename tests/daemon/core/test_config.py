@@ -81,6 +81,7 @@ store: {durability: normal}
         ("server: {host: 0.0.0.0}", "server.host is '0.0.0.0'", "127.0.0.1"),
         ("server: {port: 65536}", "server.port: 65536 is not a port", "65535"),
         ("embedded: {parallel: 0}", "embedded.parallel: at least 1 is needed, got 0", None),
+        ("telemetry: {endpoint: collector}", "telemetry.endpoint is not the URL", "http://127.0.0.1:4318"),
         ("embedded: {context: 0}", "embedded.context: at least 1 is needed, got 0", None),
     ],
 )
@@ -120,6 +121,12 @@ def test_a_fallback_is_never_sent_the_key_of_another_provider() -> None:
         parse(TWO.replace("KEY", "agent"))
     assert "none, keyring:NAME" in str(caught.value.hint)
     assert parse(TWO.replace("KEY", "agent").replace("far.example", "near.example"))
+
+
+def test_a_collectors_password_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("telemetry: {endpoint: 'https://me:hunter2@collector'}")
+    assert "hunter2" not in f"{caught.value.message}{caught.value.hint}"
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
