@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from daemon.core.errors import BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
 from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
 from daemon.core.redact import Redactor
-from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
+from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
 from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
@@ -108,7 +108,8 @@ class DataPlane:
         call.engine = target.engine.name
         try:
             if isinstance(target.engine, RelayEngine):
-                return await self._relay(call, outgoing, target.engine, target.model, body, last=last)
+                request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
+                return await self._relay(call, outgoing, target.engine, request, last=last)
             await self._generate(call, outgoing, target.engine, call.codec.parse(body))
         except EngineError as error:
             if last or outgoing.started or not another_may_answer(error.status):
@@ -118,9 +119,8 @@ class DataPlane:
         return True
 
     async def _relay(
-        self, call: Call, outgoing: Outgoing, engine: RelayEngine, model: str | None, body: bytes, *, last: bool
+        self, call: Call, outgoing: Outgoing, engine: RelayEngine, request: RelayRequest, *, last: bool
     ) -> bool:
-        request = call.upstream() if model is None else call.upstream_as(renamed(body, model))
         response = await engine.relay(request)
         try:
             if not last and another_may_answer(response.status):
