@@ -241,13 +241,18 @@ class Exchange:
     cwd: str | None = None
     commit: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    #: W3C trace context that came along; for spans only, not stored.
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where a committed exchange went."""
+    """Where a committed exchange went, and what its parsing found."""
 
     receipt: str
     session: str
     kind: Kind
     seq: int
+    usage: Usage = Usage()
+    model: str | None = None
+    stop_reason: str | None = None

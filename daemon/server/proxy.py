@@ -7,37 +7,32 @@ response can rely on its record being on disk; a client that leaves stops the wo
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import suppress
-from typing import Final, TypeVar
+from collections.abc import AsyncIterator
+from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from daemon.core.errors import BadRequest, BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
+from daemon.core.errors import BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
 from daemon.core.generation import EngineEvent, Finished
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
-from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
-from daemon.server.exchange import Call, Outgoing
+from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
+from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
+from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
+from daemon.server.outgoing import Outgoing
 from daemon.server.recorder import Recorder
-from daemon.server.routing import Router
+from daemon.server.routing import Router, Target, another_may_answer
 from daemon.wire.base import Renderer
-from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
-_T = TypeVar("_T")
 
 #: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
 ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
 _SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 _JSON: Final = [(b"content-type", b"application/json")]
-_DISCARD_SECONDS: Final = 2.0
-
-
-class ClientGone(Exception):
-    """The client left while its request was being read."""
 
 
 class DataPlane:
@@ -65,7 +60,7 @@ class DataPlane:
             return
         except ReefError as error:
             if isinstance(error, TooLarge) and "expect" not in call.headers:
-                await _discard(receive)
+                await discard(receive)
             self._error(call, outgoing, error)
             await outgoing.finish()
             return
@@ -103,19 +98,39 @@ class DataPlane:
         body = await plain(call.request, call.headers.get("content-encoding", ""))
         peek = call.codec.peek(body)
         call.model_asked = peek.model
-        engine = self._router.choose(peek.model, call.dialect)
-        call.engine = engine.name
-        if isinstance(engine, RelayEngine):
-            await self._relay(call, outgoing, engine)
-        else:
-            await self._generate(call, outgoing, engine, call.codec.parse(body))
+        targets = self._router.targets(peek.model, call.dialect)
+        for target in targets[:-1]:
+            if await self._ask(call, outgoing, target, body, last=False):
+                return
+        await self._ask(call, outgoing, targets[-1], body, last=True)
 
-    async def _relay(self, call: Call, outgoing: Outgoing, engine: RelayEngine) -> None:
-        response = await engine.relay(call.upstream())
+    async def _ask(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
+        """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
+        call.engine = target.engine.name
         try:
+            if isinstance(target.engine, RelayEngine):
+                request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
+                return await self._relay(call, outgoing, target.engine, request, last=last)
+            await self._generate(call, outgoing, target.engine, call.codec.parse(body))
+        except EngineError as error:
+            if last or outgoing.started or not another_may_answer(error.status):
+                raise
+            _log.warning("%s: the next engine is asked: %s", call.receipt, error.message)
+            return False
+        return True
+
+    async def _relay(
+        self, call: Call, outgoing: Outgoing, engine: RelayEngine, request: RelayRequest, *, last: bool
+    ) -> bool:
+        response = await engine.relay(request)
+        try:
+            if not last and another_may_answer(response.status):
+                _log.warning("%s: the next engine is asked: %s answered %d", call.receipt, engine.name, response.status)
+                return False
             await self._pass_on(call, outgoing, response)
         finally:
             await asyncio.shield(response.close())
+        return True
 
     async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
         await outgoing.begin(response.status, response.headers)
@@ -181,16 +196,6 @@ def worded(error: ReefError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
-async def plain(body: bytes, encoding: str) -> bytes:
-    """A request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
-    if not encoding:
-        return body
-    try:
-        return await asyncio.to_thread(decoded, body, encoding)
-    except Undecodable as error:
-        raise BadRequest(str(error), hint="send the body uncompressed") from None
-
-
 async def _rendered(
     call: Call, renderer: Renderer, events: AsyncIterator[EngineEvent], *, stream: bool
 ) -> AsyncIterator[bytes]:
@@ -203,67 +208,3 @@ async def _rendered(
         if stream and data:
             yield data
     yield renderer.finish() if stream else renderer.body()
-
-
-async def until_gone(
-    work: Coroutine[object, object, _T], receive: Receive, *, stopped: Callable[[], None] = lambda: None
-) -> _T | None:
-    """Run ``work``; cancel it as soon as the client disconnects (None then), or with us, after calling ``stopped``."""
-    task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_disconnected(receive))
-    try:
-        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
-    except asyncio.CancelledError:
-        stopped()
-        raise
-    finally:
-        watch.cancel()
-        if not task.done():
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    return None if task.cancelled() else task.result()
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _discard(receive: Receive) -> None:
-    """Take what the client still sends, for a while: closed in the middle of sending, it would not read our answer."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_DISCARD_SECONDS):
-            while (await receive()).get("more_body"):
-                pass
-
-
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises ClientGone, and TooLarge: at once where the client asks first (``expect``), else after
-    the body has gone by, since most clients only look for an answer once they have sent everything.
-    """
-    headers = dict(scope["headers"])
-    told = headers.get(b"content-length", b"")
-    if b"expect" in headers and told.isdigit() and int(told) > limit:
-        raise _too_large(int(told), limit)
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            parts.clear()
-        else:
-            parts.append(part)
-        if not message.get("more_body"):
-            break
-    if size > limit:
-        raise _too_large(size, limit)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _too_large(size: int, limit: int) -> TooLarge:
-    return TooLarge(f"the body has {size} bytes, the limit is {limit}", hint="set server.max_body_mb")

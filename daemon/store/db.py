@@ -92,6 +92,10 @@ class Store:
         """Fails with NotFound."""
         return self._submit(lambda: None, lambda db, _: tasks.remove(db, self._names, id))
 
+    def waiting(self) -> int:
+        """About how many writes wait for the disk."""
+        return self._writer.waiting()
+
     def close(self) -> None:
         """Commit what waits and close. Whatever comes later fails with StoreError."""
         self._writer.close()

@@ -112,7 +112,8 @@ class Ledger:
             Remembered(seq, raws, kept, chain, frame, frame_id, frame_hash, size),
         )  # fmt: skip
         uid = db.execute("SELECT uid FROM session WHERE id = ?", (session,)).fetchone()[0]
-        return Appended(exchange.receipt, uid, place.kind, seq)
+        t = transcript
+        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason)
 
     def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
         exchange, (_, seq) = new.exchange, at
