@@ -28,6 +28,7 @@ from daemon.server.routing import Router
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
+from daemon.wire.base import dialect
 
 
 @dataclass(slots=True)
@@ -62,7 +63,13 @@ async def running(
     ConfigError.
     """
     redactor = Redactor(_redaction_key(home))
-    store = await asyncio.to_thread(Store.open, home.database, config.store.durability, redactor.redact)
+    store = await asyncio.to_thread(
+        Store.open,
+        home.database,
+        config.store.durability,
+        redactor.redact,
+        read=lambda name, raw: dialect(name).message(raw),
+    )
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
