@@ -78,6 +78,14 @@ class TelemetryConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivacyConfig:
+    """What is kept, and for how long."""
+
+    #: Folders (``~`` and globs allowed) whose requests are answered but not recorded; a `.reefignore` does the same.
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LearningConfig:
     """How candidates are judged, and what becomes of those that the gate accepts."""
 
@@ -112,6 +120,7 @@ class Config:
     embedded: EmbeddedConfig = EmbeddedConfig()
     engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
     store: StoreConfig = StoreConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
     learning: LearningConfig = LearningConfig()
     scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)
@@ -248,6 +257,10 @@ def _convert(kind: Any, value: object, where: str) -> object:
         return None if value is None else _convert(inner, value, where)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _build(kind, value, where)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ConfigError(f"{where}: expected a list, got {value!r}")
+        return tuple(_convert(args[0], item, f"{where}[{number}]") for number, item in enumerate(value))
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where}: expected a mapping, got {value!r}")
