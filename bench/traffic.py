@@ -169,7 +169,10 @@ def body(folder: Path, size: int, *, stream: int = 0, pace: int = 0, model: str 
         said = [{"role": "system", "content": _text(noise, 500)}, {"role": "user", "content": _text(noise, 200)}]
         end = [{"role": "assistant", "content": _ANSWER}, {"role": "user", "content": "@@NONCE00000000@ go on"}]
         while len(json.dumps(said + end)) + 2000 < size:
-            said += [{"role": "assistant", "content": _text(noise, 900)}, {"role": "user", "content": _text(noise, 900)}]
+            said += [
+                {"role": "assistant", "content": _text(noise, 900)},
+                {"role": "user", "content": _text(noise, 900)},
+            ]
         asked = {"model": model, "stream": stream > 0, "max_tokens": stream or 200, "seed": pace}
         path.write_text(json.dumps(asked | {"messages": said + end}, separators=(",", ":")))
         before = json.dumps(asked | {"messages": said, "stream": False}, separators=(",", ":"))

@@ -92,7 +92,7 @@ def _on_port(port: int) -> tuple[int, list[socket.socket]]:
 
 
 def _listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    # The protocol by name: where it is 0, asyncio leaves Nagle's algorithm on, and an answer's second packet waits 40 ms.
+    # The protocol by name: where it is 0, asyncio leaves Nagle's algorithm on, and a second packet waits 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
 
@@ -109,10 +109,11 @@ class DataPlane:
         """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
         call.engine = target.engine.name
         try:
-            if isinstance(target.engine, RelayEngine):
+            if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
+                engine = cast(RelayEngine, target.engine)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
-                return await self._relay(call, outgoing, target.engine, request, last=last)
-            await self._generate(call, outgoing, target.engine, call.codec.parse(body))
+                return await self._relay(call, outgoing, engine, request, last=last)
+            await self._generate(call, outgoing, cast(TokenEngine, target.engine), call.codec.parse(body))
         except EngineError as error:
             if last or outgoing.started or not another_may_answer(error.status):
                 raise

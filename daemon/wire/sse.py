@@ -21,7 +21,8 @@ _LAST: Final = re.compile(
     rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
 )
 #: Looked for first: hardly any event has one of these, and looking costs a tenth of the pattern.
-_WORDS: Final = (b"[DONE]", b"message_stop", b"error", b"detail")
+_ERRORS: Final = (b"error", b"detail")
+_WORDS: Final = (b"[DONE]", b"message_stop", *_ERRORS)
 #: Chat chunks name why they stop; some providers then send no ``[DONE]``.
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
@@ -82,7 +83,11 @@ class Relay:
 def whole(body: bytes, *, stream: bool) -> Relay:
     """What a body says of its own end that no `Relay` saw passing: one that was compressed, or no stream."""
     relay = Relay()
-    relay.feed(body if stream else b"data: " + body[:LIMIT].lstrip())
+    if stream:
+        relay.feed(body)
+    else:
+        start = body[:LIMIT].lstrip()
+        relay.failed = any(word in start for word in _ERRORS) and _LAST.match(b"\ndata: " + start) is not None
     return relay
 
 
