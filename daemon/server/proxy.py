@@ -28,7 +28,11 @@ from daemon.wire.base import Renderer
 _log = logging.getLogger("reef.proxy")
 
 #: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
-ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
+ROUTES: Final = {
+    "/v1/chat/completions": Dialect.CHAT,
+    "/v1/messages": Dialect.MESSAGES,
+    "/v1/responses": Dialect.RESPONSES,
+}
 _SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 _JSON: Final = [(b"content-type", b"application/json")]
 
@@ -144,6 +148,7 @@ class DataPlane:
             model = engine.status().model or request.model
             call.weights = engine.weights(lora)
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
+            call.failure = renderer.error
             await outgoing.begin(200, list(_SSE if request.stream else _JSON))
             head = renderer.event(first)
             if request.stream and head:
@@ -159,7 +164,7 @@ class DataPlane:
         call.error = error.message
         message = worded(error)
         if outgoing.started:
-            outgoing.hold(call.codec.error_event(error.status, error.kind, message))
+            outgoing.hold(call.failure(error.status, error.kind, message))
             return
         headers = [*_JSON]
         if isinstance(error, EngineUnavailable):

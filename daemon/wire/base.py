@@ -40,6 +40,10 @@ class Renderer(Protocol):
         """The stream's terminal event."""
         ...
 
+    def error(self, status: int, kind: str, message: str) -> bytes:
+        """The stream's last event instead of `finish`: what went wrong. Only after Started."""
+        ...
+
     def body(self) -> bytes:
         """The whole answer as one JSON body."""
         ...
@@ -65,7 +69,7 @@ class DialectCodec(Protocol):
         ...
 
     def error_event(self, status: int, kind: str, message: str) -> bytes:
-        """The same inside a stream, as its last event."""
+        """The same as the last event of a stream that a renderer did not begin."""
         ...
 
     def transcript(
@@ -89,6 +93,7 @@ class DialectCodec(Protocol):
 _CODECS: Final = {
     Dialect.CHAT: "daemon.wire.chat:Chat",
     Dialect.MESSAGES: "daemon.wire.messages:Messages",
+    Dialect.RESPONSES: "daemon.wire.responses:Responses",
 }
 
 

@@ -1,11 +1,11 @@
 """The chat.completions dialect (OpenAI and everything that speaks like it)."""
 
 from daemon.core.records import ChatRequest
-from daemon.wire import chat_request, jsontext
+from daemon.wire import chat_request
 from daemon.wire.base import Peek, Renderer
 from daemon.wire.chat_answer import ChatAssembler
 from daemon.wire.chat_renderer import ChatRenderer
-from daemon.wire.errors import CHAT_TYPES, overflow
+from daemon.wire.errors import openai_error
 from daemon.wire.peek import peek
 from daemon.wire.transcript import Reading, Transcriber
 
@@ -26,15 +26,7 @@ class Chat(Transcriber):
         return ChatRenderer(request, receipt, model, created)
 
     def error(self, status: int, kind: str, message: str) -> bytes:
-        name, code = CHAT_TYPES.get(status, "server_error"), kind
-        if counts := overflow(kind, message):
-            code = "context_length_exceeded"
-            message = (
-                f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
-                f"{counts[0]} tokens. Please reduce the length of the messages."
-            )
-        error = {"message": jsontext.encodable(message), "type": name, "param": None, "code": code}
-        return jsontext.encode({"error": error})
+        return openai_error(status, kind, message)
 
     def error_event(self, status: int, kind: str, message: str) -> bytes:
-        return b"data: " + self.error(status, kind, message) + b"\n\n"
+        return b"data: " + openai_error(status, kind, message) + b"\n\n"

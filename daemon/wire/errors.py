@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from daemon.wire import jsontext
+
 _COUNTS: Final = re.compile(r"(\d+)\D+(\d+)")
 
 #: Anthropic's error types by status (docs: API errors). 529 is theirs for "overloaded"; our 503 means the same.
@@ -34,3 +36,36 @@ def overflow(kind: str, message: str) -> tuple[int, int] | None:
     """(tokens, limit) of a context overflow, from the two counts in ContextOverflow's message; None for others."""
     found = _COUNTS.search(message) if kind == "context_overflow" else None
     return (int(found[1]), int(found[2])) if found else None
+
+
+def openai_error(status: int, kind: str, message: str) -> bytes:
+    """The JSON error of OpenAI's routes."""
+    name, code = CHAT_TYPES.get(status, "server_error"), kind
+    if counts := overflow(kind, message):
+        code, message = "context_length_exceeded", _too_long(counts)
+    error = {"message": jsontext.encodable(message), "type": name, "param": None, "code": code}
+    return jsontext.encode({"error": error})
+
+
+def anthropic_error(status: int, kind: str, message: str) -> dict[str, object]:
+    """The JSON error of Anthropic's routes."""
+    if counts := overflow(kind, message):
+        message = f"prompt is too long: {counts[0]} tokens > {counts[1]} maximum"
+    name = MESSAGES_TYPES.get(status, "api_error")
+    return {"type": "error", "error": {"type": name, "message": jsontext.encodable(message)}, "request_id": None}
+
+
+def responses_error(status: int, kind: str, message: str) -> dict[str, str]:
+    """The error inside a response that failed. Codex acts on the code."""
+    if counts := overflow(kind, message):
+        return {"code": "context_length_exceeded", "message": _too_long(counts)}
+    codes = {429: "rate_limit_exceeded", 503: "server_is_overloaded", 529: "server_is_overloaded"}
+    code = codes.get(status, "invalid_prompt" if status == 400 else "server_error")
+    return {"code": code, "message": jsontext.encodable(message)}
+
+
+def _too_long(counts: tuple[int, int]) -> str:
+    return (
+        f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
+        f"{counts[0]} tokens. Please reduce the length of the messages."
+    )
