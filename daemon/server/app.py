@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, inference, install, jobs, measure, releases, tasks
+from daemon.server import actions, control, feed, inference, install, jobs, measure, releases, scrape, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.incoming import ClientGone
@@ -27,6 +27,7 @@ _log = logging.getLogger("reef.server")
 _routes = [
     Route("/", control.healthz),
     Route("/healthz", control.healthz),
+    Route("/metrics", scrape.metrics),
     Route("/v1/models", inference.models),
     Route("/v1/models/{model:path}", inference.model),
     Route("/v1/messages/count_tokens", inference.count_tokens, methods=["POST"]),
@@ -37,7 +38,7 @@ _routes = [
     Route("/reef/records/{receipt}/{side}", control.record_bytes),
     Route("/reef/traces/{id}", control.trace),
     Route("/reef/last", control.last),
-    Route("/reef/events", control.events),
+    Route("/reef/events", feed.events),
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
     Route("/reef/undo", actions.undo, methods=["POST"]),

@@ -72,6 +72,12 @@ class Call:
             body=self.request,
         )
 
+    def upstream_as(self, body: bytes) -> RelayRequest:
+        """`upstream` with another body, which is not compressed."""
+        request = self.upstream()
+        headers = [(name, value) for name, value in request.headers if name != b"content-encoding"]
+        return replace(request, headers=headers, body=body)
+
     def stop(self) -> None:
         """The daemon ends this call, not its client."""
         self.stopped = True
@@ -107,9 +113,11 @@ class Call:
             session_keys=who.session_keys,
             subagent=who.subagent,
             spawner=who.spawner,
+            side=who.side,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,
+            traceparent=self.headers.get("traceparent"),
         )
 
     def transcript(self, response: bytes) -> Callable[[], Transcript]:

@@ -13,17 +13,19 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from daemon.core.errors import BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
-from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
+from daemon.core.generation import EngineEvent, Finished
+from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
-from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
+from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
 from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
 from daemon.server.outgoing import Outgoing
 from daemon.server.recorder import Recorder
-from daemon.server.routing import Router
+from daemon.server.routing import Router, Target, another_may_answer
 from daemon.wire.base import Renderer
+from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
 
@@ -100,19 +102,39 @@ class DataPlane:
         body = await plain(call.request, call.headers.get("content-encoding", ""))
         peek = call.codec.peek(body)
         call.model_asked = peek.model
-        engine = self._router.choose(peek.model, call.dialect)
-        call.engine = engine.name
-        if isinstance(engine, RelayEngine):
-            await self._relay(call, outgoing, engine)
-        else:
-            await self._generate(call, outgoing, engine, call.codec.parse(body))
+        targets = self._router.targets(peek.model, call.dialect)
+        for target in targets[:-1]:
+            if await self._ask(call, outgoing, target, body, last=False):
+                return
+        await self._ask(call, outgoing, targets[-1], body, last=True)
 
-    async def _relay(self, call: Call, outgoing: Outgoing, engine: RelayEngine) -> None:
-        response = await engine.relay(call.upstream())
+    async def _ask(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
+        """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
+        call.engine = target.engine.name
         try:
+            if isinstance(target.engine, RelayEngine):
+                request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
+                return await self._relay(call, outgoing, target.engine, request, last=last)
+            await self._generate(call, outgoing, target.engine, call.codec.parse(body))
+        except EngineError as error:
+            if last or outgoing.started or not another_may_answer(error.status):
+                raise
+            _log.warning("%s: the next engine is asked: %s", call.receipt, error.message)
+            return False
+        return True
+
+    async def _relay(
+        self, call: Call, outgoing: Outgoing, engine: RelayEngine, request: RelayRequest, *, last: bool
+    ) -> bool:
+        response = await engine.relay(request)
+        try:
+            if not last and another_may_answer(response.status):
+                _log.warning("%s: the next engine is asked: %s answered %d", call.receipt, engine.name, response.status)
+                return False
             await self._pass_on(call, outgoing, response)
         finally:
             await asyncio.shield(response.close())
+        return True
 
     async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
         await outgoing.begin(response.status, response.headers)

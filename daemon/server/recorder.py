@@ -6,7 +6,7 @@ status` says so until a record goes through again.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,9 +28,14 @@ class RecordingState:
     unrecorded: int
 
 
+#: Told of every exchange at its end, with what was recorded of it. Cheap, and raises nothing.
+Observer = Callable[[Exchange, Appended | None], None]
+
+
 class Recorder:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, observers: Sequence[Observer] = ()) -> None:
         self._store = store
+        self._observers = tuple(observers)
         self._trouble: str | None = None
         self._unrecorded = 0
 
@@ -39,17 +44,23 @@ class Recorder:
 
     async def record(self, exchange: Exchange, parse: Callable[[], Transcript]) -> bool:
         """True once the record is on disk. False, never an exception, when that failed or took too long."""
+        appended = await self._appended(exchange, parse)
+        for observer in self._observers:
+            observer(exchange, appended)
+        return appended is not None
+
+    async def _appended(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Appended | None:
         try:
             future = asyncio.wrap_future(self._store.append(exchange, parse))
             future.add_done_callback(_consume)
-            await asyncio.wait_for(asyncio.shield(future), PATIENCE_SECONDS)
+            appended = await asyncio.wait_for(asyncio.shield(future), PATIENCE_SECONDS)
         except Exception as error:  # recording must not break the agent's request
             self._failed(exchange.receipt, error)
-            return False
+            return None
         if self._trouble:
             _log.warning("recording works again")
             self._trouble = None
-        return True
+        return appended
 
     def _failed(self, receipt: str, error: Exception) -> None:
         self._unrecorded += 1

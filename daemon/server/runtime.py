@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,8 +22,10 @@ from daemon.server.auth import Tokens
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
+from daemon.server.metrics import Metrics
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
+from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
 
@@ -38,6 +40,8 @@ class Runtime:
     store: Store
     redactor: Redactor
     recorder: Recorder
+    metrics: Metrics
+    telemetry: Telemetry | None
     models: Models
     embedded: LlamaCpp
     router: Router
@@ -71,9 +75,13 @@ async def running(
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
+    metrics = Metrics()
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
-        async with learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side:
+        async with (
+            _telemetry(config, store, redactor) as telemetry,
+            learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
+        ):
             runtime = Runtime(
                 home=home,
                 config=config,
@@ -82,7 +90,9 @@ async def running(
                 port=port,
                 store=store,
                 redactor=redactor,
-                recorder=Recorder(store),
+                recorder=Recorder(store, [metrics.ended, *([telemetry.ended] if telemetry else [])]),
+                metrics=metrics,
+                telemetry=telemetry,
                 models=models,
                 embedded=embedded,
                 router=router,
@@ -99,6 +109,23 @@ async def running(
         for engine in router.engines():
             await engine.close()
         await asyncio.to_thread(store.close)
+
+
+@asynccontextmanager
+async def _telemetry(config: Config, store: Store, redactor: Redactor) -> AsyncIterator[Telemetry | None]:
+    """Spans' way out, where one is configured."""
+    if not config.telemetry.endpoint:
+        yield None
+        return
+    telemetry = Telemetry(config.telemetry, store, redactor, {name: one.api for name, one in config.engines.items()})
+    task = asyncio.create_task(telemetry.run())
+    try:
+        yield telemetry
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await telemetry.close()
 
 
 @dataclass(frozen=True, slots=True)

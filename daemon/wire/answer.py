@@ -17,7 +17,7 @@ MOST_TOKENS: Final = 1 << 40
 @dataclass(slots=True)
 class Answer:
     """What a response amounts to. ``message`` is in the dialect's request form (a list of items where a message is
-    several), None when nothing was said. ``id`` is the provider's name for it, where requests can refer to it.
+    several), None when nothing was said.
     """
 
     message: dict[str, Any] | list[dict[str, Any]] | None = None
@@ -25,7 +25,6 @@ class Answer:
     stop_reason: str | None = None
     model: str | None = None
     problem: str | None = None
-    id: str | None = None
 
 
 class Assembler(Protocol):

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from daemon.core.records import (
+from daemon.core.generation import (
     EngineEvent,
     Finished,
     FinishReason,
@@ -13,8 +13,8 @@ from daemon.core.records import (
     ThinkingEnd,
     ToolArguments,
     ToolStart,
-    Usage,
 )
+from daemon.core.records import Usage
 from daemon.wire import jsontext
 from daemon.wire.errors import anthropic_error
 

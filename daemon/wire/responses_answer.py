@@ -63,8 +63,6 @@ class ResponsesAssembler:
     def _response(self, response: dict[str, Any], *, final: bool) -> None:
         if isinstance(model := response.get("model"), str):
             self._answer.model = model
-        if isinstance(id := response.get("id"), str):
-            self._answer.id = id
         if isinstance(usage := response.get("usage"), dict):
             self._answer.usage = _usage(usage)
         if problem := _problem(response):

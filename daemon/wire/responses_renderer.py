@@ -6,8 +6,7 @@ event of another response's id. All of it counts.
 
 from typing import Any, Final, Literal
 
-from daemon.core.records import (
-    ChatRequest,
+from daemon.core.generation import (
     EngineEvent,
     Finished,
     RefusalDelta,
@@ -17,8 +16,8 @@ from daemon.core.records import (
     ThinkingEnd,
     ToolArguments,
     ToolStart,
-    Usage,
 )
+from daemon.core.records import ChatRequest, Usage
 from daemon.wire import jsontext
 from daemon.wire.errors import responses_error
 
