@@ -264,6 +264,8 @@ class Exchange:
     tags: Mapping[str, str] = field(default_factory=dict)
     #: W3C trace context that came along; for spans only, not stored.
     traceparent: str | None = None
+    #: Why it is not to be recorded (`daemon.server.privacy`), as its receipt says; None where it is.
+    unrecorded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ class Call:
         #: What serves it, from its arrival to its end.
         self.served = BASE
         self.identity: Identity | None = None
+        #: Why no record is to be made of it (`daemon.server.privacy`).
+        self.unrecorded: str | None = None
         self.request = b""
         self.engine = ""
         self.model_asked = ""
@@ -118,6 +120,7 @@ class Call:
             commit=who.commit,
             tags=who.tags,
             traceparent=self.headers.get("traceparent"),
+            unrecorded=self.unrecorded,
         )
 
     def transcript(self, response: bytes) -> Callable[[], Transcript]:

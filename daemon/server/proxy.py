@@ -55,6 +55,7 @@ class DataPlane:
         outgoing = Outgoing(call, send)
         try:
             call.identity = identify(call.headers)
+            call.unrecorded = await self._recorder.unrecorded(call.identity.cwd)
             call.served = self._heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self._max_body)
         except ClientGone:
