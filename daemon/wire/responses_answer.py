@@ -31,10 +31,10 @@ _LISTS: Final = {
 class ResponsesAssembler:
     def __init__(self) -> None:
         self._answer = Answer()
-        self._items: dict[object, dict[str, Any]] = {}
-        self._done: set[object] = set()
+        self._items: dict[int | None, dict[str, Any]] = {}
+        self._done: set[int | None] = set()
         #: Deltas of items that are not done, by item and part.
-        self._texts: dict[tuple[object, str, object], list[str]] = {}
+        self._texts: dict[tuple[int | None, str, int | None], list[str]] = {}
 
     def whole(self, body: dict[str, Any]) -> None:
         if body.get("object") == "response" or "output" in body:
@@ -43,8 +43,9 @@ class ResponsesAssembler:
             self._answer.problem = problem
 
     def event(self, name: str, data: dict[str, Any]) -> None:
-        kind = data.get("type") or name
-        index = data.get("output_index")
+        kind = data.get("type")
+        kind = kind if isinstance(kind, str) and kind else name
+        index = _number(data, "output_index")
         if kind in ("response.output_item.added", "response.output_item.done"):
             if isinstance(item := data.get("item"), dict):
                 self._items[index] = item
@@ -53,7 +54,7 @@ class ResponsesAssembler:
             item_kind, text_kind = _DELTAS[kind]
             self._items.setdefault(index, {"type": item_kind, "role": "assistant"})
             if isinstance(piece := data.get("delta"), str):
-                part = data.get("summary_index") if text_kind == "summary_text" else data.get("content_index")
+                part = _number(data, "summary_index" if text_kind == "summary_text" else "content_index")
                 self._texts.setdefault((index, text_kind, part), []).append(piece)
         elif isinstance(response := data.get("response"), dict):
             self._response(response, final=kind in _FINAL)
@@ -80,7 +81,7 @@ class ResponsesAssembler:
             self._done = set(self._items)
 
     def answer(self) -> Answer:
-        texts: dict[object, dict[tuple[str, object], str]] = {}
+        texts: dict[int | None, dict[tuple[str, int | None], str]] = {}
         for (index, kind, part), pieces in self._texts.items():
             texts.setdefault(index, {})[kind, part] = "".join(pieces)
         items = [
@@ -91,7 +92,7 @@ class ResponsesAssembler:
         return self._answer
 
 
-def _so_far(item: dict[str, Any], texts: dict[tuple[str, object], str]) -> dict[str, Any]:
+def _so_far(item: dict[str, Any], texts: dict[tuple[str, int | None], str]) -> dict[str, Any]:
     """An item that was broken off, with what had come of it."""
     lists: dict[str, list[dict[str, str]]] = {}
     for (kind, _), text in texts.items():
@@ -101,6 +102,11 @@ def _so_far(item: dict[str, Any], texts: dict[tuple[str, object], str]) -> dict[
         else:
             item = {**item, kind: text}
     return {**item, **lists}
+
+
+def _number(data: dict[str, Any], name: str) -> int | None:
+    value = data.get(name)
+    return value if isinstance(value, int) else None
 
 
 def _problem(response: dict[str, Any]) -> str | None:

@@ -213,7 +213,7 @@ JSON = st.recursive(
 
 @given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=4), st.sampled_from(list(Dialect)))
 def test_no_json_at_all_makes_it_raise(messages: list[Any], chunks: list[Any], name: Dialect) -> None:
-    request = json.dumps({"messages": messages, "system": chunks, "tools": messages}).encode()
+    request = json.dumps({LISTS[name]: messages, "system": chunks, "tools": messages}).encode()
     response = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
     codec = dialect(name)
     assert joined(codec.transcript(request, response, stream=True, redact=lambda raw: (raw, 0))) == request
