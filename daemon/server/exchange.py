@@ -39,6 +39,8 @@ class Call:
         self.end = End.OK
         self.error: str | None = None
         self.broken = False
+        #: What a stream says while there is nothing to say.
+        self.keepalive: Callable[[], bytes] = lambda: self.codec.keepalive(self.model_asked)
         #: The daemon's end cut it off.
         self.stopped = False
         #: The response was longer than a record may be.

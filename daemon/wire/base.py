@@ -68,6 +68,10 @@ class DialectCodec(Protocol):
         """The same inside a stream, as its last event."""
         ...
 
+    def keepalive(self, model: str) -> bytes:
+        """An event that clients ignore, for a stream that no renderer began; also before its first event."""
+        ...
+
     def transcript(
         self,
         request: bytes,
