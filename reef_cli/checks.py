@@ -115,6 +115,8 @@ def daemon(place: Home) -> tuple[dict[str, Any] | None, Check]:
     except ReefError as error:
         return None, Check("daemon", "fail", error.message, error.hint)
     detail = f"{told['version']}, pid {told['pid']}, up {output.duration(told['uptime_s'])}"
+    if told["recording"]["state"] == "paused":
+        return told, Check("daemon", "warn", f"{detail}; recording is paused", "reef resume")
     if told["recording"]["state"] != "on":
         return told, Check("daemon", "fail", f"{detail}; not recording: {told['recording']['detail']}", "reef logs")
     return told, Check("daemon", "ok", detail)

@@ -62,6 +62,14 @@ class TelemetryConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivacyConfig:
+    """What is kept, and for how long."""
+
+    #: Folders (``~`` and globs allowed) whose requests are answered but not recorded; a `.reefignore` does the same.
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LearningConfig:
     """How candidates are judged, and what becomes of those that the gate accepts."""
 
@@ -96,6 +104,7 @@ class Config:
     embedded: EmbeddedConfig = EmbeddedConfig()
     engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
     store: StoreConfig = StoreConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
     learning: LearningConfig = LearningConfig()
     scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from daemon.core.errors import ReefError, UsageError
 from daemon.core.ids import new_id
 from daemon.core.providers import Route, is_glob
-from daemon.core.records import NewReport
+from daemon.core.rows import NewReport
 from daemon.engines.base import ModelFile
 from daemon.server.control import answer, body, runtime
 from daemon.server.identity import scenario_name

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from daemon.core.config import Config
 from daemon.core.errors import BadWeights, EngineError, UsageError
+from daemon.core.generation import Finished, TextDelta
 from daemon.core.keys import FORMS
 from daemon.core.paths import NotPlain, open_plain
-from daemon.core.records import ChatRequest, Dialect, Finished, Message, Sampling, Text, TextDelta
+from daemon.core.records import ChatRequest, Dialect, Message, Sampling, Text
 from daemon.engines.base import LoraFile, RelayEngine, RelayRequest, TokenEngine
 from daemon.server.routing import Router
 from daemon.store.db import Store

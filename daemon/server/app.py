@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, feed, inference, install, jobs, measure, releases, scrape, tasks
+from daemon.server import actions, control, feed, inference, install, jobs, measure, recording, releases, scrape, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.incoming import ClientGone
@@ -42,6 +42,8 @@ _routes = [
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
     Route("/reef/undo", actions.undo, methods=["POST"]),
+    Route("/reef/pause", recording.pause, methods=["POST"]),
+    Route("/reef/resume", recording.resume, methods=["POST"]),
     Route("/reef/models", actions.models, methods=["GET"]),
     Route("/reef/models", actions.add_model, methods=["POST"]),
     Route("/reef/models/use", actions.use_model, methods=["POST"]),

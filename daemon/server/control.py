@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.records import Image, Message, RecordRow, StoredMessage, Text, Thinking, ToolResult, ToolUse
+from daemon.core.records import Image, Message, StoredMessage, Text, Thinking, ToolResult, ToolUse
+from daemon.core.rows import RecordRow
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.incoming import read_body
 from daemon.server.runtime import Runtime

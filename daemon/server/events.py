@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from daemon.core.records import Appended, ReportRow
+from daemon.core.records import Appended
+from daemon.core.rows import ReportRow
 
 _KEPT: Final = 500
 _KEPT_BYTES: Final = 4 << 20

@@ -30,6 +30,8 @@ class Call:
         #: What serves it, from its arrival to its end.
         self.served = BASE
         self.identity: Identity | None = None
+        #: Why no record is to be made of it (`daemon.server.privacy`).
+        self.unrecorded: str | None = None
         self.request = b""
         self.engine = ""
         self.model_asked = ""
@@ -113,10 +115,12 @@ class Call:
             session_keys=who.session_keys,
             subagent=who.subagent,
             spawner=who.spawner,
+            side=who.side,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,
             traceparent=self.headers.get("traceparent"),
+            unrecorded=self.unrecorded,
         )
 
     def transcript(self, response: bytes) -> Callable[[], Transcript]:

@@ -62,8 +62,8 @@ async def _events(daemon: Runtime, at: Position) -> AsyncIterator[bytes]:
     changes = daemon.changes
 
     def framed(event: str, data: bytes) -> bytes:
-        return b"event: %s\nid: %d.%s.%d\ndata: %s\n\n" % (
-            event.encode(), at.seq, changes.run.encode(), at.told, data,
+        return b"id: %d.%s.%d\nevent: %s\ndata: %s\n\n" % (
+            at.seq, changes.run.encode(), at.told, event.encode(), data,
         )  # fmt: skip
 
     yield b": reef\n\n"

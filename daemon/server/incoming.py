@@ -67,8 +67,9 @@ async def discard(receive: Receive) -> None:
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: float = STALLED_SECONDS) -> bytes:
-    """The whole body. Raises ClientGone, TooSlow after a pause of ``patience`` seconds, and TooLarge: at once where the client asks first (``expect``), else after
-    the body has gone by, since most clients only look for an answer once they have sent everything.
+    """The whole body. Raises ClientGone, TooSlow after a pause of ``patience`` seconds, and TooLarge: at once where the
+    client asks first (``expect``), else after the body has gone by, since most clients only look for an answer once
+    they have sent everything.
     """
     headers = dict(scope["headers"])
     told = headers.get(b"content-length", b"")

@@ -176,10 +176,12 @@ class Outgoing:
         await self._send({"type": "http.response.start", "status": self._call.status, "headers": self._headers})
 
     def _own(self) -> Headers:
-        return [
-            (b"x-reef-agent-record-id", self._call.receipt.encode()),
-            (b"x-reef-release-id", self._call.served.release_id.encode()),
+        call = self._call
+        own = [
+            (b"x-reef-agent-record-id", call.receipt.encode()),
+            (b"x-reef-release-id", call.served.release_id.encode()),
         ]
+        return own if call.unrecorded is None else [*own, (b"x-reef-recording", call.unrecorded.encode())]
 
 
 def _undone(body: bytes, encoding: str, stream: bool) -> Relay:

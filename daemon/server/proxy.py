@@ -23,7 +23,8 @@ from daemon.core.errors import (
     TooSlow,
     UpstreamUnreachable,
 )
-from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
+from daemon.core.generation import EngineEvent, Finished
+from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
 from daemon.server.exchange import Call
@@ -67,6 +68,7 @@ class DataPlane:
         outgoing = Outgoing(call, send)
         try:
             call.identity = identify(call.headers)
+            call.unrecorded = await self._recorder.unrecorded(call.identity.cwd)
             call.served = self._heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self._max_body)
         except ClientGone:

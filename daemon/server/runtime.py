@@ -23,6 +23,7 @@ from daemon.server.events import Changes
 from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
 from daemon.server.metrics import Metrics
+from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.server.telemetry import Telemetry
@@ -40,6 +41,7 @@ class Runtime:
     store: Store
     redactor: Redactor
     recorder: Recorder
+    privacy: Privacy
     metrics: Metrics
     telemetry: Telemetry | None
     models: Models
@@ -76,6 +78,7 @@ async def running(
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
     metrics = Metrics()
+    privacy = Privacy(home, config.privacy.deny)
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
         async with (
@@ -90,7 +93,8 @@ async def running(
                 port=port,
                 store=store,
                 redactor=redactor,
-                recorder=Recorder(store, [metrics.ended, *([telemetry.ended] if telemetry else [])]),
+                recorder=Recorder(store, privacy, [metrics.ended, *([telemetry.ended] if telemetry else [])]),
+                privacy=privacy,
                 metrics=metrics,
                 telemetry=telemetry,
                 models=models,

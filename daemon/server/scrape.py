@@ -41,13 +41,17 @@ def _recording(daemon: Runtime, counts: dict[str, int]) -> list[Family]:
     return [
         Family("reef_stored", "gauge", "What the store holds.", {(("what", name),): n for name, n in counts.items()}),
         Family("reef_recorder_queue", "gauge", "Writes that wait for the disk.", {(): daemon.store.waiting()}),
-        Family("reef_recording", "gauge", "1 for how recording is.", {(("state", state.state),): 1}),
+        Family("reef_recording", "gauge", "1 for how recording is.", _states(state.state)),
         Family(
             "reef_unrecorded_total", "counter", "Answered exchanges whose record was not confirmed in time.",
             {(): state.unrecorded},
         ),
         Family("reef_store_bytes", "gauge", "The database's files.", {(): _store_bytes(daemon)}),
     ]  # fmt: skip
+
+
+def _states(now: str) -> dict[Labels, float]:
+    return {(("state", state),): float(state == now) for state in ("on", "degraded", "paused")}
 
 
 def _store_bytes(daemon: Runtime) -> int:

@@ -14,19 +14,10 @@ from typing import Any
 from daemon.core.errors import StoreError
 from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
-from daemon.core.records import (
-    Appended,
-    Exchange,
-    NewReport,
-    RecordRow,
-    ReportRow,
-    SessionRow,
-    StoredMessage,
-    TokenSpan,
-    Transcript,
-)
+from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.store import feedback, records, requests, search, sessions, spans, tasks, verify
+from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SessionRow
+from daemon.store import feedback, records, requests, rollups, search, sessions, spans, tasks, verify
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
@@ -184,6 +175,13 @@ class Store:
         """Newest first, with the cursor of the next page."""
         with self._pool.reader() as reader:
             return tasks.task_page(reader, scenario, set, limit=limit, before=before)
+
+    def rollups(
+        self, unit: rollups.Unit, *, since_ns: int, scenario: str | None = None, by: Sequence[str] = ()
+    ) -> list[RollupRow]:
+        """Sums by hour or day, newest first, split by any of ``scenario``, ``agent`` and ``model``."""
+        with self._pool.reader() as reader:
+            return rollups.rollups(reader, unit, since_ns=since_ns, scenario=scenario, by=by)
 
     def counts(self) -> dict[str, int]:
         with self._pool.reader() as reader:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.records import Dialect, End, Kind, RecordRow
+from daemon.core.records import Dialect, End, Kind
+from daemon.core.rows import RecordRow
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page, page_size
 from daemon.store.sessions import last_session

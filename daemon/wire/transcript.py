@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from daemon.core.errors import BadRequest
 from daemon.core.records import Message, StoredMessage, Text, Transcript
-from daemon.wire import canonical, jsontext
+from daemon.wire import canonical, conversation, jsontext
 from daemon.wire.answer import Answer, Assembler, assemble
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
@@ -82,6 +82,7 @@ class Transcriber:
         notes.secrets += head_secrets + tail_secrets
         plain = _plain(response, response_encoding, "response", notes)
         answer, stored, kept = self._response(plain, stream, redact, notes)
+        ids = conversation.ids(head + tail)
         return Transcript(
             head=head,
             separator=cut.separator,
@@ -96,6 +97,9 @@ class Transcriber:
             model=answer.model,
             redacted=notes.secrets,
             note=notes.text,
+            keys=ids.keys,
+            previous=ids.previous,
+            answer_id=conversation.answer_id(kept),
         )
 
     def message(self, raw: bytes) -> Message:

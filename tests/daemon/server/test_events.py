@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 
-from daemon.core.records import ReportRow
+from daemon.core.rows import ReportRow
 from daemon.server.events import Changes
 
 

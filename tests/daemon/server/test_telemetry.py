@@ -12,6 +12,7 @@ import pytest
 from daemon.core.config import TelemetryConfig
 from daemon.core.paths import Home
 from daemon.core.redact import Redactor
+from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
@@ -34,7 +35,7 @@ async def exporting(store: Store, url: str, *, content: bool = False) -> AsyncIt
     telemetry = Telemetry(TelemetryConfig(url, content), store, Redactor(b"k"), {"p": "openai"})
     task = asyncio.create_task(telemetry.run())
     try:
-        yield Recorder(store, [telemetry.ended]), telemetry
+        yield Recorder(store, Privacy(Home(Path("/nowhere")), ()), [telemetry.ended]), telemetry
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
