@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from daemon.core.records import Dialect, End, Kind
@@ -60,6 +61,8 @@ class RecordRow:
     messages: int
     redacted: int
     parent: str | None
+    #: How it hangs on its parent: start, next, fork, rewrite, compaction, spawn.
+    edge: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +108,24 @@ class RollupRow:
     cached_tokens: int
     completion_tokens: int
     duration_us: int
+
+
+class SignalName(StrEnum):
+    """What happened after an answer."""
+
+    TURN = "turn"  # the person's next words
+    TOOL = "tool"  # a tool that it called returned; the value is its exit status
+    REFUSED = "refused"  # the person did not allow its tool call
+    STOPPED = "stopped"  # the person stopped it, or the agent left
+    RETRIED = "retried"  # it failed, and the agent asked again
+    LEFT = "left"  # the person went back before it and went on otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRow:
+    """``at`` is the receipt of the record that showed it."""
+
+    name: SignalName
+    value: int | None
+    text: str
+    at: str

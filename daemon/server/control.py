@@ -124,7 +124,8 @@ async def record(request: Request) -> Response:
     store, receipt = runtime(request).store, request.path_params["receipt"]
     row = await read(store.record, receipt)
     reports = await read(store.reports_on, [receipt])
-    return answer(asdict(row) | {"reports": reports.get(receipt, [])})
+    signals = await read(store.signals_on, [row.seq])
+    return answer(asdict(row) | {"reports": reports.get(receipt, []), "signals": signals.get(row.seq, [])})
 
 
 async def record_bytes(request: Request) -> Response:
@@ -165,6 +166,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
         rows += page
         page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=str(page[-1].seq))
     reports = store.reports_on([row.receipt for row in rows])
+    signals = store.signals_on([row.seq for row in rows])
     return {
         "session": session,
         "records": [
@@ -173,6 +175,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
                 "new_messages": [_readable(row, message) for message in store.new_messages(row.receipt)],
                 "answer": _readable(row, found) if (found := store.answer(row.receipt)) else None,
                 "reports": reports.get(row.receipt, []),
+                "signals": signals.get(row.seq, []),
             }
             for row in rows
         ],

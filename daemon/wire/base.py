@@ -69,8 +69,12 @@ class DialectCodec(Protocol):
         """The vendor's JSON error. A context overflow is put in the words that agents look for."""
         ...
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
-        """The same as the last event of a stream that a renderer did not begin."""
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
+        """The same as the last event of a stream that no renderer began. ``after``: what has been sent of it."""
+        ...
+
+    def keepalive(self, model: str) -> bytes:
+        """An event that clients ignore, for a stream that no renderer began; also before its first event."""
         ...
 
     def transcript(

@@ -1,7 +1,7 @@
 """The chat.completions dialect (OpenAI and everything that speaks like it)."""
 
 from daemon.core.records import ChatRequest
-from daemon.wire import chat_request
+from daemon.wire import chat_request, jsontext
 from daemon.wire.base import Peek, Renderer
 from daemon.wire.chat_answer import ChatAssembler
 from daemon.wire.chat_renderer import ChatRenderer
@@ -28,5 +28,11 @@ class Chat(Transcriber):
     def error(self, status: int, kind: str, message: str) -> bytes:
         return openai_error(status, kind, message)
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
         return b"data: " + openai_error(status, kind, message) + b"\n\n"
+
+    def keepalive(self, model: str) -> bytes:
+        """A chunk that says nothing: comments break strict clients, and so does an empty list of choices."""
+        choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": None}
+        chunk = {"id": "chatcmpl-reef", "object": "chat.completion.chunk", "created": 0, "model": model}
+        return b"data: " + jsontext.encode({**chunk, "choices": [choice]}) + b"\n\n"

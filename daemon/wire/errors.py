@@ -5,6 +5,8 @@ from typing import Final
 
 from daemon.wire import jsontext
 
+#: Of an error page.
+_WORDS: Final = 500
 _COUNTS: Final = re.compile(r"(\d+)\D+(\d+)")
 
 #: Anthropic's error types by status (docs: API errors). 529 is theirs for "overloaded"; our 503 means the same.
@@ -69,3 +71,16 @@ def _too_long(counts: tuple[int, int]) -> str:
         f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
         f"{counts[0]} tokens. Please reduce the length of the messages."
     )
+
+
+def error_message(body: bytes) -> str:
+    """What a provider's error says, whatever its shape: ``error.message``, ``message``, ``detail``, or its text."""
+    try:
+        said = jsontext.decode(body)
+    except jsontext.NotJson:
+        said = None
+    inner = said.get("error") if isinstance(said, dict) else None
+    for place, field in ((inner, "message"), (said, "message"), (said, "detail")):
+        if isinstance(place, dict) and isinstance(place.get(field), str):
+            return str(place[field])
+    return inner if isinstance(inner, str) else body[:_WORDS].decode("utf-8", "replace")

@@ -28,5 +28,8 @@ class Messages(Transcriber):
     def error(self, status: int, kind: str, message: str) -> bytes:
         return jsontext.encode(anthropic_error(status, kind, message))
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
         return sse(anthropic_error(status, kind, message))
+
+    def keepalive(self, model: str) -> bytes:
+        return sse({"type": "ping"})

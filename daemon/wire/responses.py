@@ -3,6 +3,7 @@
 from daemon.core.records import ChatRequest
 from daemon.wire import jsontext, responses_items, responses_request
 from daemon.wire.base import Peek, Renderer
+from daemon.wire.conversation import answer_id
 from daemon.wire.errors import openai_error, responses_error
 from daemon.wire.peek import peek
 from daemon.wire.responses_answer import ResponsesAssembler
@@ -30,9 +31,13 @@ class Responses(Transcriber):
     def error(self, status: int, kind: str, message: str) -> bytes:
         return openai_error(status, kind, message)
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
-        """For a stream that nothing of ours has begun: Codex reads `response.failed`, and no ``error``."""
-        response = {"id": "resp_failed", "object": "response", "status": "failed", "output": []}
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
+        """Codex reads `response.failed`, and no ``error``; OpenAI's client only one of the response's own id."""
+        response = {"id": answer_id(after) or "resp_failed", "object": "response", "status": "failed", "output": []}
         failed = {**response, "error": responses_error(status, kind, message)}
         event = {"type": "response.failed", "sequence_number": 0, "response": failed}
         return b"event: response.failed\ndata: " + jsontext.encode(event) + b"\n\n"
+
+    def keepalive(self, model: str) -> bytes:
+        """A comment: OpenAI's client takes no event before `response.created`, and every reader skips comments."""
+        return b": keep-alive\n\n"

@@ -23,6 +23,9 @@ def offered(name: str, tools: list[tuple[str, dict[str, Any]]]) -> str:
     return (same or fitting or [name])[0]
 
 
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
 class Chat:
     """chat.completions."""
 
