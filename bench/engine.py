@@ -23,7 +23,8 @@ from pathlib import Path
 import aiohttp
 
 from daemon.core.config import EmbeddedConfig
-from daemon.core.records import ChatRequest, Finished, Message, Sampling, Text, Usage
+from daemon.core.generation import Finished
+from daemon.core.records import ChatRequest, Message, Sampling, Text, Usage
 from daemon.engines.base import ModelFile
 from daemon.engines.llama_cpp import LlamaCpp
 

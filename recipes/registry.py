@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from daemon.core.config import typed
 from daemon.core.errors import ConfigError, RecipeError, ReefError
+from daemon.core.settings import typed
 from recipes.base import Recipe
 
 RECIPES: Final = {

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from adapters.pi import OLDEST_NODE
 from adapters.plan import find_node
+from daemon.core import keys
 from daemon.core.client import Client
 from daemon.core.config import DEFAULT_PORT, Config, load
 from daemon.core.discovery import port_holder
@@ -114,6 +115,8 @@ def daemon(place: Home) -> tuple[dict[str, Any] | None, Check]:
     except ReefError as error:
         return None, Check("daemon", "fail", error.message, error.hint)
     detail = f"{told['version']}, pid {told['pid']}, up {output.duration(told['uptime_s'])}"
+    if told["recording"]["state"] == "paused":
+        return told, Check("daemon", "warn", f"{detail}; recording is paused", "reef resume")
     if told["recording"]["state"] != "on":
         return told, Check("daemon", "fail", f"{detail}; not recording: {told['recording']['detail']}", "reef logs")
     return told, Check("daemon", "ok", detail)
@@ -176,6 +179,17 @@ def remotes(place: Home, config: Config, told: dict[str, Any] | None) -> Iterato
             yield Check(name, "fail", f"{base_url} does not answer: {error}", fix)
         else:
             yield Check(name, "ok", f"{base_url} answers")
+    for name, remote in config.engines.items():
+        if remote.key.startswith(("file:", "keyring:")):  # the daemon's own environment cannot be seen from here
+            yield _key(name, remote.key)
+
+
+def _key(engine: str, source: str) -> Check:
+    try:
+        keys.read(source)
+    except ReefError as error:
+        return Check(f"{engine} key", "fail", error.message, error.hint)
+    return Check(f"{engine} key", "ok", source)
 
 
 def git() -> Check:

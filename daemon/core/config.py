@@ -4,18 +4,14 @@
 only ``reef:`` (a recipe and that recipe's own settings) is open, since recipes declare their keys themselves.
 """
 
-import dataclasses
-import difflib
-import math
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
+from typing import Any, Literal
 
 from daemon.core.errors import ConfigError
+from daemon.core.providers import RemoteConfig, Route, check_providers, is_url
+from daemon.core.settings import plain_values, typed
 
 DEFAULT_PORT = 8900
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -31,6 +27,8 @@ class ServerConfig:
     port: int | None = None
     max_body_mb: int = 64
     drain_seconds: float = 30.0
+    #: Silence after which a stream gets its dialect's keep-alive. Clients begin to give up at 15 s.
+    keepalive_seconds: float = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +45,28 @@ class EmbeddedConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteConfig:
-    """A provider: any OpenAI- or Anthropic-compatible base URL."""
-
-    base_url: str = ""
-    #: Which routes it speaks: ``openai`` (/chat/completions) or ``anthropic`` (/messages).
-    api: Literal["openai", "anthropic"] = "openai"
-    #: Whose key goes upstream: ``agent`` (what the agent sent), ``env:NAME`` or ``file:PATH``.
-    key: str = "agent"
-    connect_seconds: float = 10.0
-    #: Longest silence of the provider before the exchange is given up.
-    read_seconds: float = 600.0
-
-
-@dataclass(frozen=True, slots=True)
 class StoreConfig:
     """``full`` survives a power cut, ``normal`` may lose the last records in one (never the database)."""
 
     durability: Literal["full", "normal"] = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryConfig:
+    """Where OpenTelemetry spans of exchanges go (OTLP/HTTP); nowhere without an endpoint."""
+
+    #: A collector's base URL, for example http://127.0.0.1:4318.
+    endpoint: str = ""
+    #: Whether spans also carry what was said, with secrets taken out.
+    content: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyConfig:
+    """What is kept, and for how long."""
+
+    #: Folders (``~`` and globs allowed) whose requests are answered but not recorded; a `.reefignore` does the same.
+    deny: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,14 @@ class Config:
     engine: str = "embedded"
     #: A model name nobody knows: answer with the default model, or refuse.
     unknown_model: Literal["default", "error"] = "default"
-    #: Model name or glob → engine.
-    models: Mapping[str, str] = field(default_factory=dict)
+    #: Model name or glob → engine, ``{engine, model}``, or a list of them: the next is asked when one cannot answer.
+    models: Mapping[str, tuple[Route, ...]] = field(default_factory=dict)
     server: ServerConfig = ServerConfig()
     embedded: EmbeddedConfig = EmbeddedConfig()
     engines: Mapping[str, RemoteConfig] = field(default_factory=dict)
     store: StoreConfig = StoreConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
     learning: LearningConfig = LearningConfig()
     scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)
     #: The article's section: ``recipe`` and that recipe's own keys.
@@ -121,48 +125,22 @@ def load(path: Path) -> Config:
 
 def parse(text: str, *, source: str = "config") -> Config:
     """Read YAML text. ``source`` names it in errors."""
-    import yaml  # not at import: the CLI's hot commands never need it
-
-    try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        problem, mark = getattr(error, "problem", None) or "it cannot be read", getattr(error, "problem_mark", None)
-        where = f"{source}, line {mark.line + 1}" if mark else source
-        raise ConfigError(f"{where}: not YAML: {problem}", hint="correct that line, or the one before it") from error
-    config = _build(Config, {} if raw is None else raw, source)
+    raw = plain_values(text, source)
+    config = typed(Config, {} if raw is None else raw, source)
     _check(config, source)
     return config
 
 
 def _check(config: Config, source: str) -> None:
     _check_ranges(config, source)
-    known = {"embedded", *config.engines}
-    for where, engine in (
-        ("engine", config.engine),
-        *((f"models.{name}", e) for name, e in config.models.items()),
-    ):
-        if engine not in known:
-            raise ConfigError(
-                f"{source}: {where}: no engine is called {engine!r}",
-                hint=f"known engines: {', '.join(sorted(known))}",
-            )
-    for name, remote in config.engines.items():
-        if name == "embedded":
-            raise ConfigError(
-                f"{source}: engines.embedded: the name is taken by the engine inside",
-                hint="choose another name",
-            )
-        if not _is_url(remote.base_url):
-            raise ConfigError(
-                f"{source}: engines.{name}.base_url: {remote.base_url!r} is not a URL",
-                hint="for example https://api.openai.com/v1",
-            )
-        if remote.key != "agent" and not remote.key.startswith(("env:", "file:")):
-            # The value is not repeated: it may well be a key.
-            raise ConfigError(
-                f"{source}: engines.{name}.key must be agent, env:NAME or file:PATH",
-                hint="never write a key into the configuration",
-            )
+    check_providers(config.engines, config.models, config.engine, source)
+    endpoint = config.telemetry.endpoint
+    if endpoint and not (is_url(endpoint) and "@" not in endpoint):
+        # The value is not repeated: there may be a password in it.
+        raise ConfigError(
+            f"{source}: telemetry.endpoint is not the URL of a collector, without a user",
+            hint="for example http://127.0.0.1:4318",
+        )
 
 
 def loopback_only(host: str, where: str = "server.host") -> None:
@@ -187,63 +165,3 @@ def _check_ranges(config: Config, source: str) -> None:
     for name, value in (("context", config.embedded.context), ("parallel", config.embedded.parallel)):
         if value == 0:
             raise ConfigError(f"{source}: embedded.{name}: at least 1 is needed, got 0")
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets without an address, a port that is none
-        return False
-
-
-_T = TypeVar("_T")
-
-
-def typed(cls: type[_T], raw: object, where: str) -> _T:
-    """A dataclass of settings from a mapping: unknown keys and wrong types raise ConfigError, naming ``where``."""
-    return _build(cls, raw, where)
-
-
-def _build(cls: type[_T], raw: object, where: str) -> _T:
-    if not isinstance(raw, Mapping):
-        raise ConfigError(f"{where}: expected a mapping, got {raw!r}")
-    hints = get_type_hints(cls)
-    for key in raw:
-        if key not in hints:
-            near = difflib.get_close_matches(str(key), hints, n=1)
-            raise ConfigError(
-                f"{where}: unknown key {key!r}",
-                hint=f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(hints)}",
-            )
-    return cls(**{key: _convert(hints[key], value, f"{where}: {key}") for key, value in raw.items()})
-
-
-def _convert(kind: Any, value: object, where: str) -> object:
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        if value in args:
-            return value
-        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(str, args))}")
-    if origin in (typing.Union, types.UnionType):
-        inner = next(arg for arg in args if arg is not type(None))
-        return None if value is None else _convert(inner, value, where)
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return _build(kind, value, where)
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{where}: expected a mapping, got {value!r}")
-        return {str(key): _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
-    return _scalar(kind, value, where)
-
-
-def _scalar(kind: Any, value: object, where: str) -> object:
-    if kind is Any:
-        return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        if kind in (int, float) and not 0 <= value < math.inf:
-            raise ConfigError(f"{where}: {value!r} is {'negative' if value < 0 else 'not a finite number'}")
-        return value
-    raise ConfigError(f"{where}: expected {kind.__name__}, got {value!r}")

@@ -65,6 +65,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "tokens" / "releases.json"
 
     @property
+    def paused(self) -> Path:
+        """There while nothing is to be recorded."""
+        return self.root / "paused.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

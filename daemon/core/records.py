@@ -135,7 +135,7 @@ class ChatRequest:
     response_schema: Mapping[str, Any] | None = None
 
 
-# -- what an engine emits ---------------------------------------------------------------------------
+# -- what was measured of an answer -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +146,6 @@ class Usage:
     completion: int = 0
     cached: int = 0
     reasoning: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TokenLogprob:
-    """One sampled token: its id, its text, log p under the untempered model, and the ``top`` alternatives."""
-
-    id: int
-    text: str
-    logprob: float
-    top: tuple[tuple[int, str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,49 +160,6 @@ class TokenSpan:
     completion_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     weights: str
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The prompt is accepted and fits. Comes first, exactly once."""
-
-    prompt_tokens: int
-    cached_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    text: str
-    tokens: tuple[TokenLogprob, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ToolStart:
-    index: int
-    id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolArguments:
-    index: int
-    text: str
-
-
-FinishReason = Literal["stop", "stop_sequence", "length", "tool_calls"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Comes last, exactly once, unless the engine raised."""
-
-    reason: FinishReason
-    usage: Usage
-    span: TokenSpan | None = None
-    stop_sequence: str | None = None
-
-
-EngineEvent = Started | TextDelta | ToolStart | ToolArguments | Finished
 
 
 # -- what is recorded -------------------------------------------------------------------------------
@@ -254,6 +201,11 @@ class Transcript:
     redacted: int = 0
     #: Parsing trouble worth telling (`wire` never raises on an agent's odd bytes).
     note: str | None = None
+    #: Ids that the request's body has for its conversation, strongest first.
+    keys: tuple[str, ...] = ()
+    #: The id of the answer that the request goes on from, and the one that its own answer has.
+    previous: str | None = None
+    answer_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,100 +236,25 @@ class Exchange:
     subagent: str | None = None
     #: The sub-agent that started this one; None where the main line did.
     spawner: str | None = None
+    #: Its headers say that it is no turn of the conversation.
+    side: bool = False
     cwd: str | None = None
     commit: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    #: W3C trace context that came along; for spans only, not stored.
+    traceparent: str | None = None
+    #: Why it is not to be recorded (`daemon.server.privacy`), as its receipt says; None where it is.
+    unrecorded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where a committed exchange went."""
+    """Where a committed exchange went, and what its parsing found."""
 
     receipt: str
     session: str
     kind: Kind
     seq: int
-
-
-# -- what is read back ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """One line of the session list. ``turns`` counts main records that ended ok; retries count once."""
-
-    id: str
-    scenario: str
-    agent: str | None
-    title: str
-    created_ns: int
-    updated_ns: int
-    turns: int
-    records: int
-    prompt_tokens: int
-    completion_tokens: int
-    parent: str | None
-    cwd: str | None
-    score: float | None
-    reports: int
-    #: Its place in the list's order: the last record's ``seq``.
-    seq: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RecordRow:
-    """One line of the record list."""
-
-    seq: int
-    receipt: str
-    session: str
-    scenario: str
-    kind: Kind
-    dialect: Dialect
-    end: End
-    status: int
-    stream: bool
-    started_ns: int
-    duration_us: int
-    first_byte_us: int | None
-    engine: str
-    model_asked: str
-    model: str | None
-    release_id: str
-    weights: str | None
-    agent: str | None
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    stop_reason: str | None
-    error: str | None
-    preview: str
-    messages: int
-    redacted: int
-    parent: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReportRow:
-    """Feedback as stored. ``undone_ns`` is set when a person took it back; the row stays."""
-
-    id: str
-    scenario: str
-    score: float | None
-    feedback: str | None
-    references: tuple[str, ...]
-    metadata: Mapping[str, Any]
-    created_ns: int
-    undone_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class NewReport:
-    """Feedback on its way in. ``id`` is the caller's ``agent_record_id`` or a new one."""
-
-    id: str
-    scenario: str
-    score: float | None = None
-    feedback: str | None = None
-    references: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = Usage()
+    model: str | None = None
+    stop_reason: str | None = None

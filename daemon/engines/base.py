@@ -10,7 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from daemon.core.records import ChatRequest, Dialect, EngineEvent
+from daemon.core.generation import EngineEvent
+from daemon.core.records import ChatRequest, Dialect
 from daemon.core.releases import LoraFile as LoraFile
 
 Headers = list[tuple[bytes, bytes]]

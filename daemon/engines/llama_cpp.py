@@ -13,7 +13,8 @@ from pathlib import Path
 
 from daemon.core.config import EmbeddedConfig
 from daemon.core.errors import ContextOverflow, EngineError, EngineUnavailable, ReefError
-from daemon.core.records import ChatRequest, EngineEvent, Finished, Started, Text, ToolResult, Usage
+from daemon.core.generation import EngineEvent, Finished, Started
+from daemon.core.records import ChatRequest, Text, ToolResult, Usage
 from daemon.engines.base import EngineState, EngineStatus, LoraFile, ModelFile
 from daemon.engines.llama.frames import WorkerSpec
 from daemon.engines.llama.process import Speeds, WorkerDied, WorkerProcess

@@ -4,12 +4,12 @@ It must never log, show or raise a credential, follow a redirect (the key would 
 loopback provider through a proxy. Only headers that belong to one connection, and Reef's own, are dropped.
 """
 
+import asyncio
 import io
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
 from urllib.request import getproxies_environment, proxy_bypass
@@ -19,8 +19,9 @@ from aiohttp import hdrs
 from multidict import CIMultiDict
 from yarl import URL
 
-from daemon.core.config import RemoteConfig
+from daemon.core import keys
 from daemon.core.errors import EngineError, UpstreamUnreachable
+from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.base import EngineState, EngineStatus, Headers, RelayRequest, RelayResponse
 
@@ -42,6 +43,7 @@ _HOP: Final = frozenset(
 _OURS_UP: Final = _HOP | {b"host", b"content-length", b"expect"}
 _CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"cookie"))
 _DIALECTS: Final = {"openai": Dialect.CHAT, "anthropic": Dialect.MESSAGES}
+_REFUSED: Final = (401, 403)
 #: What aiohttp would add where a client sent nothing.
 _NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
 
@@ -64,9 +66,10 @@ class Remote:
         self._fresh: aiohttp.ClientSession | None = None
         self._running = 0
         self._trouble: str | None = None
+        self._from_keyring: str | None = None
 
     async def relay(self, request: RelayRequest) -> RelayResponse:
-        headers = self._headers(request.headers)
+        headers = self._headers(request.headers, await self._key())
         url = URL(f"{self._base}{request.path.removeprefix('/v1')}", encoded=True)
         facts = SimpleNamespace(reused=False)
         pooled, fresh = self._sessions()
@@ -83,6 +86,8 @@ class Remote:
                 response.close()
                 raise ValueError(f"it answered with status {response.status}, which is none")
         self._trouble = None
+        if response.status in _REFUSED:
+            self._from_keyring = None
         return _Response(response, self._left, f"{self._host} broke off its answer")
 
     async def _send(
@@ -151,19 +156,30 @@ class Remote:
             trace_configs=[trace],
         )
 
-    def _headers(self, sent: Headers) -> CIMultiDict[str]:
+    async def _key(self) -> str | None:
+        """Our own, read each time so that a changed one counts; a keyring's is kept until the provider refuses it."""
+        source = self._config.key
+        if source in ("agent", "none"):
+            return None
+        if not source.startswith("keyring:"):
+            return keys.read(source)
+        if self._from_keyring is None:
+            self._from_keyring = await asyncio.to_thread(keys.read, source)
+        return self._from_keyring
+
+    def _headers(self, sent: Headers, key: str | None) -> CIMultiDict[str]:
         named = _connection_named(sent)
         headers: CIMultiDict[str] = CIMultiDict()
-        own_key = self._config.key != "agent"
+        not_theirs = self._config.key != "agent"
         for name, value in sent:
             low = name.lower()
-            if low in _OURS_UP or low in named or low.startswith(b"x-reef-") or (own_key and low in _CREDENTIALS):
+            if low in _OURS_UP or low in named or low.startswith(b"x-reef-") or (not_theirs and low in _CREDENTIALS):
                 continue
             headers.add(name.decode("latin-1"), _text(value))
-        if own_key and self._config.api == "openai":
-            headers[hdrs.AUTHORIZATION] = f"Bearer {_key(self._config.key)}"
-        elif own_key:
-            headers["x-api-key"] = _key(self._config.key)
+        if key is not None and self._config.api == "openai":
+            headers[hdrs.AUTHORIZATION] = f"Bearer {key}"
+        elif key is not None:
+            headers["x-api-key"] = key
         return headers
 
     def status(self) -> EngineStatus:
@@ -236,20 +252,6 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-def _key(source: str) -> str:
-    """The provider's key, read each time, so that a changed one counts. Errors only name where it should be."""
-    kind, _, where = source.partition(":")
-    try:
-        key = os.environ[where] if kind == "env" else Path(where).expanduser().read_text(encoding="utf-8")
-    except KeyError:
-        raise EngineError(f"the provider's key is missing: {where} is not set", hint=f"export {where}=…") from None
-    except (OSError, UnicodeDecodeError):
-        raise EngineError(f"the provider's key is missing: {where} cannot be read", hint="reef config show") from None
-    if not (key := key.strip()) or not key.isprintable():
-        raise EngineError(f"the provider's key is missing: {where} holds none", hint="reef config show")
-    return key
 
 
 def _proxy(url: URL) -> URL | None:

@@ -13,7 +13,8 @@ from starlette.responses import Response, StreamingResponse
 
 from daemon.core.errors import ReefError, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import NewReport
+from daemon.core.providers import Route, is_glob
+from daemon.core.rows import NewReport
 from daemon.engines.base import ModelFile
 from daemon.server.control import answer, body, runtime
 from daemon.server.identity import scenario_name
@@ -131,8 +132,24 @@ def _model_row(daemon: Runtime, model: ModelFile) -> dict[str, object]:
 
 
 async def models(request: Request) -> Response:
+    """The files of the engine inside, and where each name goes: exact names, then globs in order, then the rest."""
     daemon = runtime(request)
-    return answer({"items": [_model_row(daemon, model) for model in daemon.models.list()]})
+    routes = {**daemon.config.models, "*": (Route(daemon.config.engine),)}
+    ordered = sorted(routes.items(), key=lambda item: (is_glob(item[0]), item[0] == "*"))
+    return answer(
+        {
+            "items": [_model_row(daemon, model) for model in daemon.models.list()],
+            "routes": [
+                {"name": name, "engines": [_route_row(daemon, route) for route in where]} for name, where in ordered
+            ],
+        }
+    )
+
+
+def _route_row(daemon: Runtime, route: Route) -> dict[str, object]:
+    """``key`` says where the provider's key comes from, never what it is."""
+    remote = daemon.config.engines.get(route.engine)
+    return asdict(route) | {"base_url": remote and remote.base_url, "key": remote and remote.key}
 
 
 async def add_model(request: Request) -> Response:

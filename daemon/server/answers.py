@@ -6,14 +6,16 @@ A job has no agent whose key could be passed on, so a provider is asked with the
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from daemon.core.config import Config
 from daemon.core.errors import BadWeights, EngineError, UsageError
+from daemon.core.generation import Finished, TextDelta
+from daemon.core.keys import FORMS
 from daemon.core.paths import NotPlain, open_plain
-from daemon.core.records import ChatRequest, Dialect, Finished, Message, Sampling, Text, TextDelta
+from daemon.core.records import ChatRequest, Dialect, Message, Sampling, Text
 from daemon.engines.base import LoraFile, RelayEngine, RelayRequest, TokenEngine
 from daemon.server.routing import Router
 from daemon.store.db import Store
@@ -79,7 +81,8 @@ async def like(store: Store, scenario: str) -> As:
 
 async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora: LoraFile | None) -> Answer:
     """From the engine that answers requests ``like`` that. Raises EngineError, UsageError or BadWeights."""
-    engine = router.choose(like.model, like.dialect)
+    target = router.choose(like.model, like.dialect)
+    engine = target.engine
     if not isinstance(engine, RelayEngine):
         return await _generated(engine, asked, like.model, lora)
     if lora is not None:
@@ -87,9 +90,9 @@ async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora
     if config.engines[engine.name].key == "agent":
         raise UsageError(
             f"a job cannot ask engine {engine.name!r}: it answers with the agent's key, and a job has no agent",
-            hint=f"set engines.{engine.name}.key to env:NAME or file:PATH",
+            hint=f"set engines.{engine.name}.key to {FORMS}",
         )
-    return await _relayed(engine, asked, like)
+    return await _relayed(engine, asked, replace(like, model=target.model or like.model))
 
 
 async def _generated(engine: TokenEngine, asked: Asked, model: str, lora: LoraFile | None) -> Answer:

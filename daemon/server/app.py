@@ -15,10 +15,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, inference, install, jobs, measure, releases, tasks
+from daemon.server import actions, control, feed, inference, install, jobs, measure, recording, releases, scrape, tasks
 from daemon.server.auth import Guard
 from daemon.server.control import answer
-from daemon.server.proxy import ROUTES, ClientGone, DataPlane
+from daemon.server.incoming import ClientGone
+from daemon.server.proxy import ROUTES, DataPlane
 from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")
@@ -26,6 +27,7 @@ _log = logging.getLogger("reef.server")
 _routes = [
     Route("/", control.healthz),
     Route("/healthz", control.healthz),
+    Route("/metrics", scrape.metrics),
     Route("/v1/models", inference.models),
     Route("/v1/models/{model:path}", inference.model),
     Route("/v1/messages/count_tokens", inference.count_tokens, methods=["POST"]),
@@ -36,10 +38,12 @@ _routes = [
     Route("/reef/records/{receipt}/{side}", control.record_bytes),
     Route("/reef/traces/{id}", control.trace),
     Route("/reef/last", control.last),
-    Route("/reef/events", control.events),
+    Route("/reef/events", feed.events),
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
     Route("/reef/undo", actions.undo, methods=["POST"]),
+    Route("/reef/pause", recording.pause, methods=["POST"]),
+    Route("/reef/resume", recording.resume, methods=["POST"]),
     Route("/reef/models", actions.models, methods=["GET"]),
     Route("/reef/models", actions.add_model, methods=["POST"]),
     Route("/reef/models/use", actions.use_model, methods=["POST"]),
@@ -93,8 +97,8 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.router,
         runtime.recorder,
         runtime.redactor,
-        max_body=runtime.config.server.max_body_mb << 20,
         heads=runtime.heads,
+        server=runtime.config.server,
     )
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

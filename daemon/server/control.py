@@ -1,4 +1,4 @@
-"""The control plane, reading side: status, sessions, records, traces, events. What the CLI and the dashboard show.
+"""The control plane, reading side: status, sessions, records, traces. What the CLI and the dashboard show.
 
 Every list is cursored. Reads run off the loop; nothing here touches the data plane.
 """
@@ -6,18 +6,19 @@ Every list is cursored. Reads run off the loop; nothing here touches the data pl
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.records import Image, Message, RecordRow, StoredMessage, Text, Thinking, ToolResult, ToolUse
+from daemon.core.records import Image, Message, StoredMessage, Text, Thinking, ToolResult, ToolUse
+from daemon.core.rows import RecordRow
 from daemon.core.version import PROTOCOL, __version__
-from daemon.server.proxy import read_body
+from daemon.server.incoming import read_body
 from daemon.server.runtime import Runtime
 from daemon.wire import jsontext
 from daemon.wire.base import dialect as codec_of
@@ -28,7 +29,6 @@ _T = TypeVar("_T")
 _PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "tool_use", ToolResult: "tool_result"}
 _PAGE = 50
 _PAGE_MOST = 500
-_EVENT_PATIENCE = 15.0
 #: A report with all its references and metadata is far smaller.
 _BODY_MOST = 4 << 20
 
@@ -88,8 +88,9 @@ async def status(request: Request) -> Response:
 
 def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
-    problem = daemon.learning.scheduler.problem
-    return [*daemon.heads.notes(), *([problem] if problem else [])]
+    spans = daemon.telemetry.note() if daemon.telemetry else None
+    others = [daemon.learning.scheduler.problem, spans]
+    return [*daemon.heads.notes(), *(note for note in others if note)]
 
 
 async def sessions(request: Request) -> Response:
@@ -121,7 +122,8 @@ async def record(request: Request) -> Response:
     store, receipt = runtime(request).store, request.path_params["receipt"]
     row = await read(store.record, receipt)
     reports = await read(store.reports_on, [receipt])
-    return answer(asdict(row) | {"reports": reports.get(receipt, [])})
+    signals = await read(store.signals_on, [row.seq])
+    return answer(asdict(row) | {"reports": reports.get(receipt, []), "signals": signals.get(row.seq, [])})
 
 
 async def record_bytes(request: Request) -> Response:
@@ -162,6 +164,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
         rows += page
         page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=str(page[-1].seq))
     reports = store.reports_on([row.receipt for row in rows])
+    signals = store.signals_on([row.seq for row in rows])
     return {
         "session": session,
         "records": [
@@ -170,6 +173,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
                 "new_messages": [_readable(row, message) for message in store.new_messages(row.receipt)],
                 "answer": _readable(row, found) if (found := store.answer(row.receipt)) else None,
                 "reports": reports.get(row.receipt, []),
+                "signals": signals.get(row.seq, []),
             }
             for row in rows
         ],
@@ -184,58 +188,18 @@ def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
     return {"role": message.role, "parts": parts}
 
 
-async def events(request: Request) -> Response:
-    """Server-sent events: each new record, resumable by ``Last-Event-ID``; engine states as they change."""
-    daemon = runtime(request)
-    given = request.headers.get("last-event-id")
-    if given is not None and not _is_number(given):
-        raise UsageError(f"Last-Event-ID {given[:40]!r} is not a record's number")
-    newest, _ = await read(daemon.store.records, limit=1)
-    seq = int(given) if given else (newest[0].seq if newest else 0)
-    return StreamingResponse(
-        _events(daemon, seq), media_type="text/event-stream", headers={"cache-control": "no-cache"}
-    )
-
-
-async def _events(daemon: Runtime, seq: int) -> AsyncIterator[bytes]:
-    yield b": reef\n\n"
-    version, told = -1, daemon.changes.version
-    shown: bytes = b""
-    while not daemon.stopping.is_set():
-        seen = daemon.changes.version
-        if seen != version:
-            version = seen
-            for report in daemon.changes.reports(told):
-                yield b"event: report\ndata: %s\n\n" % msgspec.json.encode(report)
-            for event, data in daemon.changes.news(told):
-                yield b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(data))
-            told = seen
-            page, _ = await read(daemon.store.records, after=str(seq), limit=_PAGE_MOST)
-            for row in page:
-                seq = row.seq
-                yield b"event: record\nid: %d\ndata: %s\n\n" % (seq, msgspec.json.encode(row))
-            if len(page) == _PAGE_MOST:
-                version = -1
-            engines = msgspec.json.encode([engine.status() for engine in daemon.router.engines()])
-            if engines != shown:
-                shown = engines
-                yield b"event: engine\ndata: %s\n\n" % engines
-        if await daemon.changes.after(version, _EVENT_PATIENCE) == version:
-            yield b": still here\n\n"
-
-
 async def configuration(request: Request) -> Response:
     return answer(runtime(request).config)
 
 
 def page_limit(request: Request) -> int:
     given = request.query_params.get("limit", str(_PAGE))
-    if not _is_number(given) or int(given) == 0:
+    if not is_number(given) or int(given) == 0:
         raise UsageError(f"limit={given[:40]!r} is not a number from 1 on", hint="for example limit=50")
     return min(int(given), _PAGE_MOST)
 
 
-def _is_number(given: str) -> bool:
+def is_number(given: str) -> bool:
     """ASCII digits only (``²`` is a digit too), and few enough for the database."""
     return given.isascii() and given.isdigit() and len(given) <= 18
 

@@ -1,26 +1,43 @@
 """Waking those who watch: a counter of changes that any thread may raise and any number of streams may wait on.
 
-What changed is read from the store, from where a watcher left off; so a slow watcher costs nothing and a lost one
-resumes by id.
+Records are read from the store, from where a watcher left off. What has no place there (feedback, jobs, releases) is
+kept here for a while, numbered, so that a slow watcher costs nothing, and one that comes back learns what it missed or
+that it missed something.
 """
 
 import asyncio
+import secrets
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
-from daemon.core.records import Appended, ReportRow
+import msgspec
 
-_REPORTS_KEPT: Final = 100
-_NEWS_KEPT: Final = 200
+from daemon.core.records import Appended
+from daemon.core.rows import ReportRow
+
+_KEPT: Final = 500
+_KEPT_BYTES: Final = 4 << 20
+
+
+class News(NamedTuple):
+    """``number`` counts from 1 in each run of the daemon; ``data`` is JSON."""
+
+    number: int
+    event: str
+    data: bytes
 
 
 class Changes:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: list[asyncio.Future[None]] = []
-        self._reports: deque[tuple[int, ReportRow]] = deque(maxlen=_REPORTS_KEPT)
-        self._news: deque[tuple[int, str, object]] = deque(maxlen=_NEWS_KEPT)
+        self._news: deque[News] = deque()
+        self._bytes = 0
         self.version = 0
+        #: Numbers of news mean something within one run only.
+        self.run: Final = secrets.token_hex(4)
+        #: The newest piece of news.
+        self.told = 0
 
     def committed(self, _appended: list[Appended]) -> None:
         """From the store's writer thread, after a commit."""
@@ -36,21 +53,22 @@ class Changes:
 
     def reported(self, row: ReportRow) -> None:
         """From the event loop, when feedback was stored or taken back."""
-        self.raise_one()
-        self._reports.append((self.version, row))
-
-    def reports(self, version: int) -> list[ReportRow]:
-        """Feedback newer than ``version``, as far as a watcher that keeps up needs it."""
-        return [row for raised, row in self._reports if raised > version]
+        self.tell("report", row)
 
     def tell(self, event: str, data: object) -> None:
         """From the event loop: something that is durable by now, to be sent under the event's name."""
+        self.told += 1
+        encoded = msgspec.json.encode(data)
+        self._news.append(News(self.told, event, encoded))
+        self._bytes += len(encoded)
+        while len(self._news) > _KEPT or self._bytes > _KEPT_BYTES:
+            self._bytes -= len(self._news.popleft().data)
         self.raise_one()
-        self._news.append((self.version, event, data))
 
-    def news(self, version: int) -> list[tuple[str, object]]:
-        """What was told since ``version``, as (event, data)."""
-        return [(event, data) for raised, event, data in self._news if raised > version]
+    def news(self, after: int) -> tuple[list[News], bool]:
+        """What was told after number ``after``, as far as it is kept; True: some of it no longer is."""
+        oldest = self.told - len(self._news)
+        return [news for news in self._news if news.number > after], after < oldest
 
     async def after(self, version: int, seconds: float) -> int:
         """Wait, at most ``seconds``, until there is something newer than ``version``; returns the newest version."""

@@ -4,10 +4,11 @@ Facts per agent are in the tests (recorded headers of real ones). What the body 
 store's business: it matches messages.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from daemon.core.errors import UsageError
@@ -19,6 +20,7 @@ _TAG: Final = "x-reef-tag-"
 #: Headers in which agents send the conversation's id, strongest first: the wrapper's own, then each vendor's.
 _SESSION_HEADERS: Final = (
     "x-reef-session-id",
+    "x-reef-tag-session",
     "x-claude-code-session-id",
     "session-id",
     "session_id",
@@ -45,6 +47,8 @@ class Identity:
     session_keys: tuple[str, ...]
     subagent: str | None
     spawner: str | None
+    #: Its headers say that it is no turn of the conversation.
+    side: bool
     cwd: str | None
     commit: str | None
     tags: Mapping[str, str]
@@ -68,18 +72,49 @@ def identify(headers: Mapping[str, str]) -> Identity:
     """
     field = {name: value[:_MAX_FIELD] for name, value in headers.items()}
     keys = dict.fromkeys(field[name] for name in _SESSION_HEADERS if field.get(name))
+    codex = _codex(headers.get("x-codex-turn-metadata"))
+    cwd, commit = _workspace(codex)
     return Identity(
         scenario=scenario_name(headers.get("x-reef-scenario")),
         agent=field.get("x-reef-adapter") or _agent(field.get("user-agent", "")),
         session_keys=tuple(keys),
-        subagent=field.get("x-claude-code-agent-id"),
-        spawner=field.get("x-claude-code-parent-agent-id"),
-        cwd=unquote(field["x-reef-cwd"])
-        if "x-reef-cwd" in field
-        else None,  # a header is ASCII, a path may be anything
-        commit=field.get("x-reef-commit"),
+        subagent=field.get("x-claude-code-agent-id") or _thread(field),
+        spawner=field.get("x-claude-code-parent-agent-id") or _other(field, "x-codex-parent-thread-id"),
+        side=codex.get("request_kind", "turn") != "turn",
+        # A header is ASCII, a path may be anything.
+        cwd=unquote(field["x-reef-cwd"]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
+        commit=field.get("x-reef-commit") or field.get(f"{_TAG}commit") or commit,
         tags={name.removeprefix(_TAG): value for name, value in field.items() if name.startswith(_TAG)},
     )
+
+
+def _thread(field: Mapping[str, str]) -> str | None:
+    """Codex: the threads of its sub-agents have ids of their own beside the session's; a review says its name."""
+    return _other(field, "thread-id") or field.get("x-openai-subagent")
+
+
+def _other(field: Mapping[str, str], name: str) -> str | None:
+    """A thread's id where it is not the main one, whose id is the session's."""
+    session = field.get("session-id") or field.get("session_id")
+    found = field.get(name)
+    return found if session and found and found != session else None
+
+
+def _codex(turn: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(turn) if turn else None
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _workspace(codex: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Codex's first workspace: its path, and the commit where it is a repository."""
+    workspaces = codex.get("workspaces")
+    for path, known in workspaces.items() if isinstance(workspaces, dict) else ():
+        commit = known.get("latest_git_commit_hash") if isinstance(known, dict) else None
+        return path[:_MAX_FIELD], commit[:_MAX_FIELD] if isinstance(commit, str) else None
+    return None, None
 
 
 def _agent(user_agent: str) -> str | None:

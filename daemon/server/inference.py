@@ -7,10 +7,12 @@ from starlette.responses import Response
 
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.records import Dialect
-from daemon.engines.base import RelayEngine, RelayRequest
+from daemon.engines.base import Headers, RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
-from daemon.server.proxy import ClientGone, plain, read_body, until_gone, worded
+from daemon.server.incoming import ClientGone, plain, read_body, until_gone
+from daemon.server.proxy import worded
 from daemon.wire.base import dialect as codec_of
+from daemon.wire.rename import renamed
 
 
 def _entry(name: str) -> dict[str, object]:
@@ -63,17 +65,19 @@ async def count_tokens(request: Request) -> Response:
 async def _counted(request: Request, raw: bytes) -> Response:
     codec = codec_of(Dialect.MESSAGES)
     body = await plain(raw, request.headers.get("content-encoding", ""))
-    engine = runtime(request).router.choose(codec.peek(body).model, Dialect.MESSAGES)
-    if isinstance(engine, RelayEngine):
-        return await _relayed(engine, request, raw)
-    return answer({"input_tokens": await engine.count(codec.parse(body))})
+    target = runtime(request).router.choose(codec.peek(body).model, Dialect.MESSAGES)
+    if not isinstance(target.engine, RelayEngine):
+        return answer({"input_tokens": await target.engine.count(codec.parse(body))})
+    headers = list(request.headers.raw)
+    if target.model is not None:
+        raw = renamed(body, target.model)
+        headers = [(name, value) for name, value in headers if name != b"content-encoding"]
+    return await _relayed(target.engine, request, headers, raw)
 
 
-async def _relayed(engine: RelayEngine, request: Request, raw: bytes) -> Response:
+async def _relayed(engine: RelayEngine, request: Request, headers: Headers, raw: bytes) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
-    upstream = await engine.relay(
-        RelayRequest("POST", f"/messages/count_tokens{query}", list(request.headers.raw), raw)
-    )
+    upstream = await engine.relay(RelayRequest("POST", f"/messages/count_tokens{query}", headers, raw))
     try:
         data = b"".join([chunk async for chunk in upstream.chunks()])
     finally:

@@ -15,7 +15,7 @@ from daemon.learning.stream import Ask, split_of
 from daemon.server import answers
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.identity import scenario_name
-from daemon.server.proxy import ClientGone, until_gone
+from daemon.server.incoming import ClientGone, until_gone
 from daemon.server.runtime import Runtime
 from daemon.store.instructions import NewInstruction
 from daemon.store.jobs import Claim

@@ -7,46 +7,59 @@ response can rely on its record being on disk; a client that leaves stops the wo
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from daemon.core.errors import BadRequest, BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
-from daemon.core.records import ChatRequest, Dialect, End, EngineEvent, Finished
+from daemon.core.config import ServerConfig
+from daemon.core.errors import (
+    BadWeights,
+    EngineError,
+    EngineUnavailable,
+    ReefError,
+    TooLarge,
+    TooSlow,
+    UpstreamUnreachable,
+)
+from daemon.core.generation import EngineEvent, Finished
+from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
-from daemon.engines.base import RelayEngine, RelayResponse, TokenEngine
-from daemon.server.exchange import Call, Outgoing
+from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
+from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
+from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
+from daemon.server.outgoing import SSE, Outgoing, header
 from daemon.server.recorder import Recorder
-from daemon.server.routing import Router
+from daemon.server.routing import Router, Target, another_may_answer
 from daemon.wire.base import Renderer
 from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.errors import error_message
+from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
-_T = TypeVar("_T")
 
 #: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
 ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
-_SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_OK: Final = 200
+#: Of an error that comes too late for its status.
+_SAID_MOST: Final = 64 << 10
 _JSON: Final = [(b"content-type", b"application/json")]
-_DISCARD_SECONDS: Final = 2.0
-
-
-class ClientGone(Exception):
-    """The client left while its request was being read."""
 
 
 class DataPlane:
     """Answers ``POST`` on the inference routes."""
 
-    def __init__(self, router: Router, recorder: Recorder, redactor: Redactor, *, max_body: int, heads: Heads) -> None:
+    def __init__(
+        self, router: Router, recorder: Recorder, redactor: Redactor, *, heads: Heads, server: ServerConfig
+    ) -> None:
         self._router = router
         self._recorder = recorder
         self._redactor = redactor
-        self._max_body = max_body
+        self._max_body = server.max_body_mb << 20
+        self._keepalive_seconds = server.keepalive_seconds
         self._heads = heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,6 +68,7 @@ class DataPlane:
         outgoing = Outgoing(call, send)
         try:
             call.identity = identify(call.headers)
+            call.unrecorded = await self._recorder.unrecorded(call.identity.cwd)
             call.served = self._heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self._max_body)
         except ClientGone:
@@ -64,7 +78,7 @@ class DataPlane:
             return
         except ReefError as error:
             if isinstance(error, TooLarge) and "expect" not in call.headers:
-                await _discard(receive)
+                await discard(receive)
             self._error(call, outgoing, error)
             await outgoing.finish()
             return
@@ -90,6 +104,8 @@ class DataPlane:
         except Exception:  # the edge: an agent gets an answer it can parse, the log gets the traceback
             _log.exception("%s failed", call.receipt)
             self._error(call, outgoing, EngineError("an internal error", hint="reef logs"))
+        finally:
+            outgoing.leave()
         response = outgoing.captured()
         await self._recorder.record(call.exchange(response), call.transcript(response))
         if call.end is End.CANCELLED:
@@ -102,30 +118,58 @@ class DataPlane:
         body = await plain(call.request, call.headers.get("content-encoding", ""))
         peek = call.codec.peek(body)
         call.model_asked = peek.model
-        engine = self._router.choose(peek.model, call.dialect)
-        call.engine = engine.name
-        if isinstance(engine, RelayEngine):
-            await self._relay(call, outgoing, engine)
-        else:
-            await self._generate(call, outgoing, engine, call.codec.parse(body))
+        if peek.stream and self._keepalive_seconds:
+            outgoing.keep_alive(self._keepalive_seconds)
+        targets = self._router.targets(peek.model, call.dialect)
+        for target in targets[:-1]:
+            if await self._ask(call, outgoing, target, body, last=False):
+                return
+        await self._ask(call, outgoing, targets[-1], body, last=True)
 
-    async def _relay(self, call: Call, outgoing: Outgoing, engine: RelayEngine) -> None:
-        response = await engine.relay(call.upstream())
+    async def _ask(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
+        """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
+        call.engine = target.engine.name
         try:
+            if isinstance(target.engine, RelayEngine):
+                request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
+                return await self._relay(call, outgoing, target.engine, request, last=last)
+            await self._generate(call, outgoing, target.engine, call.codec.parse(body))
+        except EngineError as error:
+            if last or outgoing.begun or not another_may_answer(error.status):
+                raise
+            _log.warning("%s: the next engine is asked: %s", call.receipt, error.message)
+            return False
+        return True
+
+    async def _relay(
+        self, call: Call, outgoing: Outgoing, engine: RelayEngine, request: RelayRequest, *, last: bool
+    ) -> bool:
+        response = await engine.relay(request)
+        try:
+            if not last and another_may_answer(response.status):
+                _log.warning("%s: the next engine is asked: %s answered %d", call.receipt, engine.name, response.status)
+                return False
             await self._pass_on(call, outgoing, response)
         finally:
             await asyncio.shield(response.close())
+        return True
 
     async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
-        await outgoing.begin(response.status, response.headers)
         if response.status >= 400:
             call.end, call.error = End.ERROR, f"the provider answered {response.status}"
+        if outgoing.started and not _streams(response):
+            await _tell_late(call, outgoing, response)
+            return
+        await outgoing.begin(response.status, response.headers)
         try:
             async for chunk in response.chunks():
                 await outgoing.feed(chunk)
         except EngineError as error:
-            call.end, call.error, call.broken = End.INCOMPLETE, error.message, True
-            await outgoing.flush()
+            call.end, call.error = End.INCOMPLETE, error.message
+            # A chat client sees its connection break, as it would without Reef; the others are told.
+            call.broken = call.dialect is Dialect.CHAT or not outgoing.end_with(_broken(call, error))
+            if call.broken:
+                await outgoing.flush()
             return
         if call.end is not End.OK:
             return
@@ -133,7 +177,10 @@ class DataPlane:
         if failed:
             call.end, call.error = End.ERROR, f"the provider sent an error inside its {call.status}"
         elif not complete:
-            call.end, call.error = End.INCOMPLETE, "the provider's stream ended without its last event"
+            cut = UpstreamUnreachable("the provider's stream ended without its last event", hint="reef doctor")
+            call.end, call.error = End.INCOMPLETE, cut.message
+            if call.dialect is not Dialect.CHAT:
+                outgoing.end_with(_broken(call, cut))
 
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
         lora = self._heads.lora(call.served)
@@ -150,10 +197,11 @@ class DataPlane:
             model = engine.status().model or request.model
             call.weights = engine.weights(lora)
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
-            await outgoing.begin(200, list(_SSE if request.stream else _JSON))
+            await outgoing.begin(200, list(SSE if request.stream else _JSON))
             head = renderer.event(first)
             if request.stream and head:
                 await outgoing.feed(head)
+            call.keepalive = renderer.keepalive
             async for chunk in _rendered(call, renderer, events, stream=request.stream):
                 await outgoing.feed(chunk)
         finally:
@@ -161,7 +209,7 @@ class DataPlane:
 
     def _error(self, call: Call, outgoing: Outgoing, error: ReefError) -> None:
         """Put the dialect's own error in the place of what was not sent yet."""
-        call.end = End.INCOMPLETE if outgoing.started else End.ERROR
+        call.end = End.INCOMPLETE if outgoing.started and outgoing.begun else End.ERROR
         call.error = error.message
         message = worded(error)
         if outgoing.started:
@@ -170,24 +218,36 @@ class DataPlane:
         headers = [*_JSON]
         if isinstance(error, EngineUnavailable):
             headers.append((b"retry-after", b"5"))
-        if isinstance(error, TooLarge):
+        if isinstance(error, TooLarge | TooSlow):
             headers.append((b"connection", b"close"))
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
+
+
+def _broken(call: Call, error: EngineError) -> bytes:
+    return call.codec.error_event(error.status, error.kind, worded(error))
+
+
+def _streams(response: RelayResponse) -> bool:
+    kind = header(response.headers, b"content-type")
+    return response.status == _OK and kind.lower().startswith("text/event-stream")
+
+
+async def _tell_late(call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
+    """An answer that is no stream comes after keep-alives went out: its words end the stream, as an error."""
+    said = b""
+    async for chunk in response.chunks():
+        said = (said + chunk)[:_SAID_MOST]
+    with suppress(Undecodable):
+        said = decoded(said, header(response.headers, b"content-encoding"))
+    call.end = End.ERROR
+    call.error = call.error or "the provider answered with no stream"
+    message = f"{call.error}: {error_message(said)}"
+    outgoing.hold(call.codec.error_event(response.status, "upstream_error", message))
 
 
 def worded(error: ReefError) -> str:
     """An error as an agent shows it: what happened, and the next step."""
     return f"{error.message} ({error.hint})" if error.hint else error.message
-
-
-async def plain(body: bytes, encoding: str) -> bytes:
-    """A request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
-    if not encoding:
-        return body
-    try:
-        return await asyncio.to_thread(decoded, body, encoding)
-    except Undecodable as error:
-        raise BadRequest(str(error), hint="send the body uncompressed") from None
 
 
 async def _rendered(
@@ -202,67 +262,3 @@ async def _rendered(
         if stream and data:
             yield data
     yield renderer.finish() if stream else renderer.body()
-
-
-async def until_gone(
-    work: Coroutine[object, object, _T], receive: Receive, *, stopped: Callable[[], None] = lambda: None
-) -> _T | None:
-    """Run ``work``; cancel it as soon as the client disconnects (None then), or with us, after calling ``stopped``."""
-    task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_disconnected(receive))
-    try:
-        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
-    except asyncio.CancelledError:
-        stopped()
-        raise
-    finally:
-        watch.cancel()
-        if not task.done():
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    return None if task.cancelled() else task.result()
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _discard(receive: Receive) -> None:
-    """Take what the client still sends, for a while: closed in the middle of sending, it would not read our answer."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_DISCARD_SECONDS):
-            while (await receive()).get("more_body"):
-                pass
-
-
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises ClientGone, and TooLarge: at once where the client asks first (``expect``), else after
-    the body has gone by, since most clients only look for an answer once they have sent everything.
-    """
-    headers = dict(scope["headers"])
-    told = headers.get(b"content-length", b"")
-    if b"expect" in headers and told.isdigit() and int(told) > limit:
-        raise _too_large(int(told), limit)
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part: bytes = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            parts.clear()
-        else:
-            parts.append(part)
-        if not message.get("more_body"):
-            break
-    if size > limit:
-        raise _too_large(size, limit)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _too_large(size: int, limit: int) -> TooLarge:
-    return TooLarge(f"the body has {size} bytes, the limit is {limit}", hint="set server.max_body_mb")

@@ -6,11 +6,12 @@ status` says so until a record goes through again.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from daemon.core.records import Appended, Exchange, Transcript
+from daemon.server.privacy import Privacy
 from daemon.store.db import Store
 
 _log = logging.getLogger("reef.recorder")
@@ -21,35 +22,60 @@ PATIENCE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RecordingState:
-    """``unrecorded`` counts exchanges since the start whose record was not confirmed in time."""
+    """``unrecorded`` counts exchanges since the start whose record was not confirmed in time; ``until_ns`` is a
+    pause's end, None where it has none.
+    """
 
-    state: Literal["on", "degraded"]
+    state: Literal["on", "degraded", "paused"]
     detail: str | None
     unrecorded: int
+    until_ns: int | None = None
+
+
+#: Told of every exchange at its end, with what was recorded of it. Cheap, and raises nothing.
+Observer = Callable[[Exchange, Appended | None], None]
 
 
 class Recorder:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, privacy: Privacy, observers: Sequence[Observer] = ()) -> None:
         self._store = store
+        self._privacy = privacy
+        self._observers = tuple(observers)
         self._trouble: str | None = None
         self._unrecorded = 0
 
     def state(self) -> RecordingState:
+        pause = self._privacy.pause
+        if pause.on():
+            return RecordingState("paused", None, self._unrecorded, pause.until_ns())
         return RecordingState("degraded" if self._trouble else "on", self._trouble, self._unrecorded)
 
+    async def unrecorded(self, cwd: str | None) -> str | None:
+        """Why an exchange that arrives now from that folder is not to be recorded; None where it is."""
+        return await self._privacy.unrecorded(cwd)
+
     async def record(self, exchange: Exchange, parse: Callable[[], Transcript]) -> bool:
-        """True once the record is on disk. False, never an exception, when that failed or took too long."""
+        """True once the record is on disk. False, never an exception, when it is not to be made, when that failed or
+        took too long.
+        """
+        wanted = exchange.unrecorded is None and not self._privacy.pause.on()
+        appended = await self._appended(exchange, parse) if wanted else None
+        for observer in self._observers:
+            observer(exchange, appended)
+        return appended is not None
+
+    async def _appended(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Appended | None:
         try:
             future = asyncio.wrap_future(self._store.append(exchange, parse))
             future.add_done_callback(_consume)
-            await asyncio.wait_for(asyncio.shield(future), PATIENCE_SECONDS)
+            appended = await asyncio.wait_for(asyncio.shield(future), PATIENCE_SECONDS)
         except Exception as error:  # recording must not break the agent's request
             self._failed(exchange.receipt, error)
-            return False
+            return None
         if self._trouble:
             _log.warning("recording works again")
             self._trouble = None
-        return True
+        return appended
 
     def _failed(self, receipt: str, error: Exception) -> None:
         self._unrecorded += 1

@@ -1,20 +1,38 @@
-"""Which engine answers which model name."""
+"""Which engines answer which model name, in the order in which they are asked."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 from daemon.core.config import Config
 from daemon.core.errors import BadRequest, NotFound
+from daemon.core.providers import Route, is_glob
 from daemon.core.records import Dialect
 from daemon.engines.base import RelayEngine, TokenEngine
 from daemon.engines.models import Models
 
 Engine = TokenEngine | RelayEngine
 
-_API = {Dialect.CHAT: "openai", Dialect.MESSAGES: "anthropic"}
+_API: Final = {Dialect.CHAT: "openai", Dialect.MESSAGES: "anthropic"}
+_TOO_MANY: Final = 429
+_SERVER_ERROR: Final = 500
 
 #: The model name that always means "what this scenario uses".
-DEFAULT_MODEL = "default"
+DEFAULT_MODEL: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One engine to ask; ``model``: what it calls the model, None: as the agent does."""
+
+    engine: Engine
+    model: str | None = None
+
+
+def another_may_answer(status: int) -> bool:
+    """Whether the next engine is asked after such an answer: the fault is the engine's, not the request's."""
+    return status == _TOO_MANY or status >= _SERVER_ERROR
 
 
 class Router:
@@ -31,38 +49,45 @@ class Router:
     def engines(self) -> list[Engine]:
         return [self._embedded, *self._remotes.values()]
 
-    def choose(self, model: str, dialect: Dialect) -> Engine:
-        """Raises NotFound for a model nobody knows where the configuration says so, BadRequest for a dialect
-        nobody speaks.
+    def choose(self, model: str, dialect: Dialect) -> Target:
+        """The first of `targets`."""
+        return self.targets(model, dialect)[0]
+
+    def targets(self, model: str, dialect: Dialect) -> tuple[Target, ...]:
+        """At least one. Raises NotFound for a model nobody knows where the configuration says so, BadRequest for a
+        dialect nobody speaks.
         """
-        name = self._named(model)
-        if name == "embedded":
-            self._check_known(model)
-            return self._embedded
-        engine = self._remotes[name]
-        if dialect in engine.dialects:
-            return engine
-        for other in self._remotes.values():
-            if dialect in other.dialects:
-                return other
-        raise BadRequest(
-            f"engine {name!r} does not speak {dialect.value}",
-            hint=f"add an engine with api: {_API[dialect]} to the configuration",
-        )
+        routes = self._routes(model)
+        found = [target for route in routes if (target := self._target(route, model, dialect)) is not None]
+        if not found:
+            found = [Target(other) for other in self._remotes.values() if dialect in other.dialects][:1]
+        if not found:
+            raise BadRequest(
+                f"engine {routes[0].engine!r} does not speak {dialect.value}",
+                hint=f"add an engine with api: {_API[dialect]} to the configuration",
+            )
+        return tuple(found)
 
     def model_names(self) -> list[str]:
         """What ``/v1/models`` lists: the default, local models, and exact names routed in the configuration."""
         local = [model.name for model in self._models.list()]
-        routed = [name for name in self._config.models if not set(name) & set("*?[")]
+        routed = [name for name in self._config.models if not is_glob(name)]
         return list(dict.fromkeys([DEFAULT_MODEL, *local, *routed]))
 
-    def _named(self, model: str) -> str:
+    def _routes(self, model: str) -> tuple[Route, ...]:
         if model in self._config.models:
             return self._config.models[model]
-        for pattern, engine in self._config.models.items():
+        for pattern, routes in self._config.models.items():
             if fnmatchcase(model, pattern):
-                return engine
-        return self._config.engine
+                return routes
+        return (Route(self._config.engine),)
+
+    def _target(self, route: Route, model: str, dialect: Dialect) -> Target | None:
+        if route.engine == "embedded":
+            self._check_known(model)
+            return Target(self._embedded)
+        engine = self._remotes[route.engine]
+        return Target(engine, route.model) if dialect in engine.dialects else None
 
     def _check_known(self, model: str) -> None:
         if self._config.unknown_model == "error" and model not in self.model_names():

@@ -4,13 +4,14 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from daemon.core.config import Config
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home, write_private
+from daemon.core.records import Dialect, Message
 from daemon.core.redact import Redactor
 from daemon.core.releases import Candidate, GateResult, Policy, Release
 from daemon.engines.llama_cpp import LlamaCpp
@@ -22,10 +23,14 @@ from daemon.server.auth import Tokens
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
+from daemon.server.metrics import Metrics
+from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
+from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
+from daemon.wire.base import dialect
 
 
 @dataclass(slots=True)
@@ -38,6 +43,9 @@ class Runtime:
     store: Store
     redactor: Redactor
     recorder: Recorder
+    privacy: Privacy
+    metrics: Metrics
+    telemetry: Telemetry | None
     models: Models
     embedded: LlamaCpp
     router: Router
@@ -58,7 +66,7 @@ async def running(
     ConfigError.
     """
     redactor = Redactor(_redaction_key(home))
-    store = await asyncio.to_thread(Store.open, home.database, config.store.durability, redactor.redact)
+    store = await asyncio.to_thread(_opened, home, config, redactor)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
@@ -71,9 +79,14 @@ async def running(
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
+    metrics = Metrics()
+    privacy = Privacy(home, config.privacy.deny)
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
-        async with learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side:
+        async with (
+            _telemetry(config, store, redactor) as telemetry,
+            learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
+        ):
             runtime = Runtime(
                 home=home,
                 config=config,
@@ -82,7 +95,10 @@ async def running(
                 port=port,
                 store=store,
                 redactor=redactor,
-                recorder=Recorder(store),
+                recorder=Recorder(store, privacy, [metrics.ended, *([telemetry.ended] if telemetry else [])]),
+                privacy=privacy,
+                metrics=metrics,
+                telemetry=telemetry,
                 models=models,
                 embedded=embedded,
                 router=router,
@@ -99,6 +115,30 @@ async def running(
         for engine in router.engines():
             await engine.close()
         await asyncio.to_thread(store.close)
+
+
+@asynccontextmanager
+async def _telemetry(config: Config, store: Store, redactor: Redactor) -> AsyncIterator[Telemetry | None]:
+    """Spans' way out, where one is configured."""
+    if not config.telemetry.endpoint:
+        yield None
+        return
+    telemetry = Telemetry(config.telemetry, store, redactor, {name: one.api for name, one in config.engines.items()})
+    task = asyncio.create_task(telemetry.run())
+    try:
+        yield telemetry
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await telemetry.close()
+
+
+def _opened(home: Home, config: Config, redactor: Redactor) -> Store:
+    def read(name: Dialect, raw: bytes) -> Message:
+        return dialect(name).message(raw)
+
+    return Store.open(home.database, config.store.durability, redactor.redact, read=read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,33 +14,26 @@ from typing import Any
 from daemon.core.errors import StoreError
 from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
-from daemon.core.records import (
-    Appended,
-    Exchange,
-    NewReport,
-    RecordRow,
-    ReportRow,
-    SessionRow,
-    StoredMessage,
-    TokenSpan,
-    Transcript,
-)
+from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.store import feedback, records, requests, search, sessions, spans, tasks, verify
+from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SessionRow, SignalRow
+from daemon.store import afterwards, feedback, records, requests, rollups, sessions, signals, spans, tasks, verify
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
+from daemon.store.signals import Read
 from daemon.store.writer import Hooks, Job, Writer
 
 
 class Store:
     """Records, sessions and feedback of one home. Open it once a process; another process may read it meanwhile."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, redact: Redact) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, redact: Redact, read: Read | None) -> None:
         self.on_commit: Callable[[list[Appended]], None] | None = None
         self._redact = redact
+        self._read = read
         self._names = Names()
         self._ledger = Ledger(self._names, redact)
         self._pool = Pool(path)
@@ -48,8 +41,11 @@ class Store:
         self.learning = Learning(self._pool, self._transact, self._names, redact)
 
     @classmethod
-    def open(cls, path: Path, durability: Durability = "full", redact: Redact | None = None) -> "Store":
-        """Open or make the store at ``path``. Raises StoreError.
+    def open(
+        cls, path: Path, durability: Durability = "full", redact: Redact | None = None, *, read: Read | None = None
+    ) -> "Store":
+        """Open or make the store at ``path``. Raises StoreError. ``read`` reads a stored message; without it there are
+        no signals.
 
         ``redact`` sees whatever a transcript did not: bodies that could not be parsed, error texts, paths, feedback.
         Without it an own redactor does, whose marks are only comparable within this process.
@@ -69,7 +65,7 @@ class Store:
         except StoreError:
             db.close()
             raise
-        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact)
+        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact, read)
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -100,6 +96,10 @@ class Store:
     def remove_task(self, id: str) -> "Future[Task]":
         """Fails with NotFound."""
         return self._submit(lambda: None, lambda db, _: tasks.remove(db, self._names, id))
+
+    def waiting(self) -> int:
+        """About how many writes wait for the disk."""
+        return self._writer.waiting()
 
     def close(self) -> None:
         """Commit what waits and close. Whatever comes later fails with StoreError."""
@@ -146,6 +146,11 @@ class Store:
         with self._pool.reader() as reader:
             return spans.span(reader, receipt)
 
+    def signals_on(self, seqs: Sequence[int]) -> dict[int, list[SignalRow]]:
+        """What happened after each record, in order; those without any are left out."""
+        with self._pool.reader() as reader:
+            return signals.signals_on(reader, seqs)
+
     def messages(self, receipt: str) -> list[StoredMessage]:
         with self._pool.reader() as reader:
             return requests.messages(reader, receipt)
@@ -180,6 +185,13 @@ class Store:
         """Newest first, with the cursor of the next page."""
         with self._pool.reader() as reader:
             return tasks.task_page(reader, scenario, set, limit=limit, before=before)
+
+    def rollups(
+        self, unit: rollups.Unit, *, since_ns: int, scenario: str | None = None, by: Sequence[str] = ()
+    ) -> list[RollupRow]:
+        """Sums by hour or day, newest first, split by any of ``scenario``, ``agent`` and ``model``."""
+        with self._pool.reader() as reader:
+            return rollups.rollups(reader, unit, since_ns=since_ns, scenario=scenario, by=by)
 
     def counts(self) -> dict[str, int]:
         with self._pool.reader() as reader:
@@ -217,4 +229,4 @@ class Store:
 
     def _idle(self, db: sqlite3.Connection) -> bool:
         with self._pool.reader() as reader:
-            return search.index(db, reader) == search.BATCH
+            return afterwards.catch_up(db, reader, self._read) == afterwards.BATCH

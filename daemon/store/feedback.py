@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Final
 
 from daemon.core.errors import Conflict, NotFound, UnknownReference, UsageError
-from daemon.core.records import NewReport, ReportRow
+from daemon.core.rows import NewReport, ReportRow
 from daemon.store.connection import Reader
 from daemon.store.names import Names
 from daemon.store.sessions import last_session

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from daemon.core.records import Appended, Exchange, StoredMessage, Transcript
-from daemon.store import sessions, spans, titles, tree
+from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
+from daemon.store import rollups, sessions, spans, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
+from daemon.store.placing import Edge, Incoming, Place
+from daemon.store.placing import place as place_of
 from daemon.store.prefix import shared
 from daemon.store.recent import Recent, Remembered
 from daemon.store.requests import message_ids, request_hash
@@ -86,11 +88,11 @@ class Ledger:
         hash = request_hash(frame_hash, [item.hash for item in kept])
         if not kept:  # nothing to chain on: only the very same request again is recognised
             chain = (chain[0], tree.link(chain[0], hash))
-        incoming = sessions.Incoming(
+        incoming = Incoming(
             exchange, transcript, self._names.id(db, exchange.scenario),
-            self._names.optional_id(db, exchange.agent), chain, hash,
+            self._names.optional_id(db, exchange.agent), chain, hash, tuple(item.key for item in kept),
         )  # fmt: skip
-        place = sessions.place(db, incoming)
+        place = place_of(db, incoming)
         session = sessions.enter(db, incoming, place)
         seq = self._record(db, incoming, place, session)
         answer = (
@@ -99,18 +101,38 @@ class Ledger:
         size = len(frame.head) + len(frame.tail) + sum(map(len, raws))
         self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known, size))
         self._bodies(db, incoming, seq, place.parent)
-        stray = _stray(transcript.messages)
-        db.executemany(
-            "INSERT OR IGNORE INTO point VALUES (?,?,?)",
-            [(h, seq, a) for h, a in tree.points(chain, None if answer is None else answer.key, stray=stray)],
-        )
-        sessions.count(db, incoming, place, (session, seq))
+        self._points(db, incoming, seq, None if answer is None else answer.key)
+        self._count(db, incoming, place, (session, seq))
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
             Remembered(seq, raws, kept, chain, frame, frame_id, frame_hash, size),
         )  # fmt: skip
         uid = db.execute("SELECT uid FROM session WHERE id = ?", (session,)).fetchone()[0]
-        return Appended(exchange.receipt, uid, place.kind, seq)
+        t = transcript
+        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason)
+
+    def _points(self, db: sqlite3.Connection, new: Incoming, seq: int, answer: bytes | None) -> None:
+        """Where later requests can join this one."""
+        found = tree.points(new.chain, answer, stray=_stray(new.transcript.messages))
+        if answer is not None:
+            said = (*new.said, answer)
+            tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
+            found += [(tail, True)] if tail is not None else []
+        db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
+
+    def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
+        exchange, (_, seq) = new.exchange, at
+        sessions.count(db, new, place, at)
+        rollups.count(
+            db,
+            rollups.Counted(
+                seq, exchange.started_ns, new.scenario, new.agent, self._names.id(db, exchange.model_asked),
+                turn=place.main_line and exchange.end is End.OK, failed=exchange.end is not End.OK,
+                retry=place.kind is Kind.RETRY, usage=new.transcript.usage, duration_us=max(0, exchange.duration_us),
+            ),
+        )  # fmt: skip
+        if new.transcript.answer_id is not None:
+            db.execute("INSERT OR IGNORE INTO answer_id VALUES (?,?,?)", (new.scenario, new.transcript.answer_id, seq))
 
     def _messages(
         self, db: sqlite3.Connection, prepared: Prepared, raws: tuple[bytes, ...], known: Remembered | None
@@ -138,7 +160,7 @@ class Ledger:
         id, hash = keep_frame(db, self._packer, frame, None if known is None else known.frame_id)
         return frame, id, hash
 
-    def _record(self, db: sqlite3.Connection, new: sessions.Incoming, place: sessions.Place, session: int) -> int:
+    def _record(self, db: sqlite3.Connection, new: Incoming, place: Place, session: int) -> int:
         e, t, names = new.exchange, new.transcript, self._names
         values: dict[str, object] = {
             "receipt": e.receipt, "session": session, "scenario": new.scenario, "kind": place.kind, "edge": place.edge,
@@ -158,11 +180,11 @@ class Ledger:
         db.execute("UPDATE tally SET records = records + 1")
         return cursor.lastrowid or 0
 
-    def _request(self, db: sqlite3.Connection, new: sessions.Incoming, place: sessions.Place, parts: "_Parts") -> None:
+    def _request(self, db: sqlite3.Connection, new: Incoming, place: Place, parts: "_Parts") -> None:
         exchange, transcript = new.exchange, new.transcript
         ids = [item.id for item in parts.kept]
         base, kept, depth = self._base(db, ids, place, parts.known)
-        seen = kept if place.edge is sessions.Edge.REWRITE else place.seen
+        seen = kept if place.edge in (Edge.REWRITE, Edge.COMPACTION) else place.seen
         size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
         tags, _ = self._redact(json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True).encode())
         db.execute(
@@ -176,7 +198,7 @@ class Ledger:
         )  # fmt: skip
 
     def _base(
-        self, db: sqlite3.Connection, ids: list[int], place: sessions.Place, known: Remembered | None
+        self, db: sqlite3.Connection, ids: list[int], place: Place, known: Remembered | None
     ) -> tuple[int | None, int, int]:
         """What to share with an earlier request: (its seq, message ids kept from it, links below)."""
         base = place.parent if place.retry_of is None else place.retry_of
@@ -190,7 +212,7 @@ class Ledger:
         kept = shared(ids, theirs)
         return (base, kept, depth) if kept else (None, 0, 0)
 
-    def _bodies(self, db: sqlite3.Connection, new: sessions.Incoming, seq: int, parent: int | None) -> None:
+    def _bodies(self, db: sqlite3.Connection, new: Incoming, seq: int, parent: int | None) -> None:
         response = new.transcript.response
         if response:
             db.execute("INSERT INTO response VALUES (?,?,?)", (seq, len(response), self._packer.pack(response)))
@@ -199,7 +221,7 @@ class Ledger:
             weights = self._names.id(db, span.weights)
             spans.keep(db, self._packer, span, weights=weights, place=(seq, parent), remembered=self._spans)
 
-    def _preview(self, new: sessions.Incoming) -> str:
+    def _preview(self, new: Incoming) -> str:
         """What was answered, else what went wrong, else what was asked."""
         transcript = new.transcript
         texts = ["" if transcript.answer is None else transcript.answer.text, self._clean(new.exchange.error) or ""]

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.records import Dialect, End, Kind, RecordRow
+from daemon.core.records import Dialect, End, Kind
+from daemon.core.rows import RecordRow
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page, page_size
 from daemon.store.sessions import last_session
 
 _ROW = """SELECT r.seq, r.receipt, s.uid, r.scenario, r.kind, r.dialect, r.end, r.status, r.stream, r.started_ns,
     r.duration_us, r.first_byte_us, r.engine, r.model_asked, r.model, r.release_id, r.weights, r.agent, r.prompt_tokens,
-    r.cached_tokens, r.completion_tokens, r.stop_reason, r.error, r.preview, r.messages, r.redacted, p.receipt
+    r.cached_tokens, r.completion_tokens, r.stop_reason, r.error, r.preview, r.messages, r.redacted, p.receipt,
+    r.edge
     FROM record r JOIN session s ON s.id = r.session LEFT JOIN record p ON p.seq = r.parent"""
 
 

@@ -1,185 +1,20 @@
-"""Sessions: which one a record belongs to, and the row that lists show.
+"""Sessions: the row that lists show, and the ids that point at it.
 
-Header keys decide first, the prefix tree after them. A record that goes on from the middle of a session is a fork: an
-edge inside the session where a key says that it is the same one, else a session of its own with its parent named.
-Counters change in the transaction that stores the record, so they never drift.
+Counters change in the transaction that stores the record, so they never drift. `daemon.store.placing` decides which
+record goes where.
 """
 
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import End, Exchange, Kind, SessionRow, Transcript
-from daemon.store import kinds, titles, tree
+from daemon.core.records import End, Transcript
+from daemon.core.rows import SessionRow
+from daemon.store import titles
 from daemon.store.connection import Reader
 from daemon.store.names import Names
 from daemon.store.pages import cursor_value, page, page_size
-
-
-class Edge(StrEnum):
-    """How a record hangs on its parent."""
-
-    START = "start"  # nothing before it
-    NEXT = "next"  # goes on where the parent ended
-    FORK = "fork"  # goes on where something else already did
-    REWRITE = "rewrite"  # same session, other history: compaction, an edited past
-    SPAWN = "spawn"  # a sub-agent's first
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a record goes. ``session`` None: a new one, under ``parent_session``. ``seen``: see the schema's request
-    table."""
-
-    session: int | None
-    kind: Kind
-    edge: Edge
-    parent: int | None = None
-    seen: int = 0
-    parent_session: int | None = None
-    retry_of: int | None = None
-    #: A retry is a turn of the main line when what it repeats was.
-    main_line: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """What placing needs to know of a session."""
-
-    id: int
-    key: str | None
-    title: str
-    agent: int | None
-    main_seq: int | None
-    answer_seq: int | None
-    tools: int
-
-
-_OPEN = "SELECT id, key, title, agent, main_seq, answer_seq, tools FROM session"
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """A record about to be placed: its chain (one entry more than messages) and the hash of its request."""
-
-    exchange: Exchange
-    transcript: Transcript
-    scenario: int
-    agent: int | None
-    chain: Sequence[bytes]
-    hash: bytes
-
-
-def place(db: sqlite3.Connection, new: Incoming) -> Place:
-    """Decide session, kind and parent. Reads only."""
-    keyed = _by_key(db, new)
-    session = None if keyed is None else keyed.id
-    if keyed is not None or not new.exchange.session_keys:
-        failed = tree.same_request(db, new.chain[-1], new.hash, session=session, subagent=new.exchange.subagent)
-        if failed is not None and failed.end is not End.OK:
-            return _retry(db, failed)
-    found = tree.find(db, new.chain, session, new.exchange.subagent)
-    if keyed is None:
-        return _by_tree(db, new, found)
-    kind = _kind(new, keyed, found)
-    if found is not None:
-        edge = Edge.NEXT if found.leaf else Edge.FORK
-        return _placed(Place(session, kind, edge, found.seq, found.covered))
-    if keyed.main_seq is None or kind is Kind.SIDE:
-        return _placed(Place(session, kind, Edge.START))
-    if kind is Kind.SUBAGENT:
-        return Place(session, kind, Edge.SPAWN, tree.last_of(db, keyed.id, new.exchange.spawner) or keyed.main_seq)
-    return _placed(Place(session, kind, Edge.REWRITE, keyed.main_seq))
-
-
-def _placed(place: Place) -> Place:
-    if place.kind is not Kind.MAIN:
-        return place
-    return Place(place.session, place.kind, place.edge, place.parent, place.seen, place.parent_session, None, True)
-
-
-def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) -> Place:
-    if found is None:
-        owner = _owner_of_side(db, new)
-        if owner is not None:
-            return Place(owner.id, Kind.SIDE, Edge.START)
-        return _placed(Place(None, _kind(new, None, None), Edge.START))
-    owner = _load(db, found.session)
-    kind = _kind(new, owner, found)
-    stranger = bool(new.exchange.session_keys) and owner.key is not None
-    if found.leaf and not stranger:
-        return _placed(Place(owner.id, kind, Edge.NEXT, found.seq, found.covered))
-    if not stranger and tree.resumed(db, found, owner.main_seq):
-        return _placed(Place(owner.id, kind, Edge.REWRITE, owner.main_seq))
-    return _placed(Place(None, kind, Edge.FORK, found.seq, found.covered, owner.id))
-
-
-def _by_key(db: sqlite3.Connection, new: Incoming) -> _Open | None:
-    """The session of the strongest key that is known. A weaker key counts only where the strongest one of that session
-    came along too: else it is an id that several conversations share."""
-    keys = new.exchange.session_keys
-    for key in keys:
-        row = db.execute(
-            f"{_OPEN} WHERE id = (SELECT session FROM session_key WHERE scenario = ? AND key = ?)", (new.scenario, key)
-        ).fetchone()
-        if row is not None:
-            found = _Open(*row)
-            if key == keys[0] or found.key in keys:
-                return found
-    return None
-
-
-def _owner_of_side(db: sqlite3.Connection, new: Incoming) -> _Open | None:
-    """The last conversation, when this unclaimed request is visibly a chore about it."""
-    if new.exchange.session_keys or new.exchange.subagent:
-        return None
-    row = db.execute(
-        f"{_OPEN} WHERE scenario = ? AND main_seq IS NOT NULL ORDER BY main_seq DESC LIMIT 1", (new.scenario,)
-    ).fetchone()
-    owner = None if row is None else _Open(*row)
-    if owner is None or owner.agent != new.agent:
-        return None
-    messages = new.transcript.messages
-    if kinds.is_chore(messages) or (owner.tools and not new.transcript.tools and kinds.quotes(messages, owner.title)):
-        return owner
-    return None
-
-
-def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kind:
-    main_tools = session.tools if session is not None and session.main_seq is not None else None
-    return kinds.classify(
-        kinds.Facts(
-            subagent=new.exchange.subagent is not None,
-            retry=False,
-            extends=None if found is None else found.kind,
-            tools=new.transcript.tools,
-            main_tools=main_tools,
-            chore=kinds.is_chore(new.transcript.messages),
-        )
-    )
-
-
-def _retry(db: sqlite3.Connection, failed: tree.Found) -> Place:
-    """Beside the failed attempt, with its parent: one logical call."""
-    edge, parent, seen, first, kind, first_kind = db.execute(
-        """SELECT r.edge, r.parent, q.seen, r.retry_of, r.kind, f.kind FROM record r JOIN request q ON q.seq = r.seq
-        LEFT JOIN record f ON f.seq = r.retry_of WHERE r.seq = ?""",
-        (failed.seq,),
-    ).fetchone()
-    return Place(
-        failed.session, Kind.RETRY, Edge(edge), parent, seen,
-        retry_of=first or failed.seq, main_line=(first_kind or kind) == Kind.MAIN,
-    )  # fmt: skip
-
-
-def _load(db: sqlite3.Connection, id: int) -> _Open:
-    return _Open(*db.execute(f"{_OPEN} WHERE id = ?", (id,)).fetchone())
-
-
-# -- writing ----------------------------------------------------------------------------------------
+from daemon.store.placing import Incoming, Place
 
 
 def enter(db: sqlite3.Connection, new: Incoming, place: Place) -> int:
@@ -193,14 +28,14 @@ def enter(db: sqlite3.Connection, new: Incoming, place: Place) -> int:
         )
         db.execute("UPDATE tally SET sessions = sessions + 1")
         id = cursor.lastrowid or 0
-    if exchange.session_keys:
+    if new.keys:
         _claim(db, new, id)
     return id
 
 
 def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     """Point the exchange's keys at its session. The session's own key is the strongest one ever seen with it."""
-    strongest, *weaker = new.exchange.session_keys
+    strongest, *weaker = new.keys
     db.execute(
         f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({','.join('?' * len(weaker))}))",
         (strongest, session, *weaker),
@@ -208,7 +43,7 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     db.executemany(
         "INSERT INTO session_key VALUES (?,?,?) ON CONFLICT DO UPDATE SET session = excluded.session "
         "WHERE session != excluded.session",
-        [(new.scenario, key, session) for key in new.exchange.session_keys],
+        [(new.scenario, key, session) for key in new.keys],
     )
 
 

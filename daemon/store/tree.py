@@ -9,12 +9,15 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from daemon.core.records import Dialect, End, Kind
 
 #: Records looked at where many share a point (the same first prompt sent a thousand times).
 _CANDIDATES: Final = 16
+#: Messages before an answer that tell it from an equal one somewhere else.
+_TAIL: Final = 3
+_LEAF: Final = "r.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,23 @@ def points(chain: Sequence[bytes], answer: bytes | None, *, stray: bool) -> list
     return found
 
 
+def tail(scenario: str, dialect: Dialect, said: Sequence[bytes], at: int) -> bytes | None:
+    """A point for an answer by the messages right before it: where an agent that resumes writes the beginning anew.
+
+    ``said[at]`` is the answer's key. None where so little stands before it that it is the beginning itself.
+    """
+    if at < _TAIL:
+        return None
+    words = b"\0".join((b"tail", scenario.encode(), dialect.encode()))
+    return blake2b(words + b"".join(said[at - _TAIL : at + 1]), digest_size=16).digest()
+
+
+def find_tail(db: sqlite3.Connection, point: bytes) -> Found | None:
+    """The latest record with that point, where a single session has it."""
+    found = _at(db, point, 0, None)
+    return found[0] if found and _one_session(found) else None
+
+
 def find(
     db: sqlite3.Connection, chain: Sequence[bytes], session: int | None, subagent: str | None = None
 ) -> Found | None:
@@ -91,6 +111,16 @@ def same_request(
     return None
 
 
+def at(db: sqlite3.Connection, seq: int) -> Found | None:
+    """A record by its seq, with nothing of it sent again."""
+    row = db.execute(
+        f"""SELECT r.seq, r.session, r.kind, r.end, 1, {_LEAF}, q.subagent FROM record r
+        JOIN session s ON s.id = r.session JOIN request q ON q.seq = r.seq WHERE r.seq = ?""",
+        (seq,),
+    ).fetchone()
+    return None if row is None else _found(row, 0)
+
+
 def resumed(db: sqlite3.Connection, found: Found, main: int | None) -> bool:
     """Whether ``found`` was broken off and all that the main line did since is one request to go on with its answer.
 
@@ -116,13 +146,14 @@ def _one_session(found: list[Found]) -> bool:
 
 def _at(db: sqlite3.Connection, hash: bytes, covered: int, session: int | None) -> list[Found]:
     rows = db.execute(
-        """SELECT p.seq, r.session, r.kind, r.end, p.answered,
-            p.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side'), q.subagent
+        f"""SELECT p.seq, r.session, r.kind, r.end, p.answered, {_LEAF}, q.subagent
         FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session JOIN request q ON q.seq = p.seq
         WHERE p.hash = ? AND (? IS NULL OR r.session = ?) ORDER BY p.seq DESC LIMIT ?""",
         (hash, session, session, _CANDIDATES),
     )
-    return [
-        Found(seq, owner, Kind(kind), End(end), bool(answered), bool(leaf), subagent, covered)
-        for seq, owner, kind, end, answered, leaf, subagent in rows
-    ]
+    return [_found(row, covered) for row in rows]
+
+
+def _found(row: tuple[Any, ...], covered: int) -> Found:
+    seq, owner, kind, end, answered, leaf, subagent = row
+    return Found(seq, owner, Kind(kind), End(end), bool(answered), bool(leaf), subagent, covered)

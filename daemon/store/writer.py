@@ -81,6 +81,10 @@ class Writer:
                 return
         job.future.set_exception(StoreError("the store is closed"))
 
+    def waiting(self) -> int:
+        """About how many jobs nobody has taken up yet."""
+        return self._queue.qsize()
+
     def close(self) -> None:
         """Write what waits, then stop."""
         with self._lock:

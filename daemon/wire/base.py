@@ -11,7 +11,8 @@ from functools import cache
 from importlib import import_module
 from typing import Final, Protocol
 
-from daemon.core.records import ChatRequest, Dialect, EngineEvent, Message, Transcript
+from daemon.core.generation import EngineEvent
+from daemon.core.records import ChatRequest, Dialect, Message, Transcript
 
 #: Redacted bytes and how many secrets were taken out. Pure; the result of redacting JSON is still JSON.
 Redact = Callable[[bytes], tuple[bytes, int]]
@@ -66,6 +67,10 @@ class DialectCodec(Protocol):
 
     def error_event(self, status: int, kind: str, message: str) -> bytes:
         """The same inside a stream, as its last event."""
+        ...
+
+    def keepalive(self, model: str) -> bytes:
+        """An event that clients ignore, for a stream that no renderer began; also before its first event."""
         ...
 
     def transcript(

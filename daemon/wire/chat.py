@@ -38,3 +38,9 @@ class Chat(Transcriber):
 
     def error_event(self, status: int, kind: str, message: str) -> bytes:
         return b"data: " + self.error(status, kind, message) + b"\n\n"
+
+    def keepalive(self, model: str) -> bytes:
+        """A chunk that says nothing: comments break strict clients, and so does an empty list of choices."""
+        choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": None}
+        chunk = {"id": "chatcmpl-reef", "object": "chat.completion.chunk", "created": 0, "model": model}
+        return b"data: " + jsontext.encode({**chunk, "choices": [choice]}) + b"\n\n"

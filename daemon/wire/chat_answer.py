@@ -8,7 +8,7 @@ from typing import Any
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.transcript import MOST_TOKENS, Answer
+from daemon.wire.answer import MOST_TOKENS, Answer
 
 
 class _Call:

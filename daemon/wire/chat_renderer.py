@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-from daemon.core.records import (
-    ChatRequest,
+from daemon.core.generation import (
     EngineEvent,
     Finished,
     FinishReason,
@@ -12,8 +11,8 @@ from daemon.core.records import (
     TokenLogprob,
     ToolArguments,
     ToolStart,
-    Usage,
 )
+from daemon.core.records import ChatRequest, Usage
 from daemon.wire import jsontext
 
 _REASONS: Final[dict[FinishReason, str]] = {

@@ -3,6 +3,10 @@
 import re
 from typing import Final
 
+from daemon.wire import jsontext
+
+#: Of an error page.
+_WORDS: Final = 500
 _COUNTS: Final = re.compile(r"(\d+)\D+(\d+)")
 
 #: Anthropic's error types by status (docs: API errors). 529 is theirs for "overloaded"; our 503 means the same.
@@ -34,3 +38,16 @@ def overflow(kind: str, message: str) -> tuple[int, int] | None:
     """(tokens, limit) of a context overflow, from the two counts in ContextOverflow's message; None for others."""
     found = _COUNTS.search(message) if kind == "context_overflow" else None
     return (int(found[1]), int(found[2])) if found else None
+
+
+def error_message(body: bytes) -> str:
+    """What a provider's error says, whatever its shape: ``error.message``, ``message``, ``detail``, or its text."""
+    try:
+        said = jsontext.decode(body)
+    except jsontext.NotJson:
+        said = None
+    inner = said.get("error") if isinstance(said, dict) else None
+    for place, field in ((inner, "message"), (said, "message"), (said, "detail")):
+        if isinstance(place, dict) and isinstance(place.get(field), str):
+            return str(place[field])
+    return inner if isinstance(inner, str) else body[:_WORDS].decode("utf-8", "replace")

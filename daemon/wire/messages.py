@@ -31,6 +31,9 @@ class Messages(Transcriber):
     def error_event(self, status: int, kind: str, message: str) -> bytes:
         return sse(_error(status, kind, message))
 
+    def keepalive(self, model: str) -> bytes:
+        return sse({"type": "ping"})
+
 
 def _error(status: int, kind: str, message: str) -> dict[str, object]:
     if counts := overflow(kind, message):

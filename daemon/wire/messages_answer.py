@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.transcript import MOST_TOKENS, Answer
+from daemon.wire.answer import MOST_TOKENS, Answer
 
 #: Delta type → (its field, the block's field) for deltas that add text.
 _ADDED: Final = {

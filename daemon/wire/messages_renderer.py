@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from daemon.core.records import EngineEvent, Finished, FinishReason, Started, TextDelta, ToolArguments, ToolStart, Usage
+from daemon.core.generation import EngineEvent, Finished, FinishReason, Started, TextDelta, ToolArguments, ToolStart
+from daemon.core.records import Usage
 from daemon.wire import jsontext
 
 _REASONS: Final[dict[FinishReason, str]] = {

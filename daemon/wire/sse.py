@@ -40,6 +40,8 @@ class Relay:
         self._opaque: bool | None = None  # None: too early to tell
         self._ended = False
         self._finished = False
+        #: What was passed on so far ends where an event ends.
+        self.between = True
         #: An error event came by.
         self.failed = False
 
@@ -53,10 +55,14 @@ class Relay:
         if self._opaque is None:
             self._opaque = _opaque(self._held + chunk)
         if self._opaque:
+            self.between = False
             return self._pass(self._held + chunk, b"")
         if self._opaque is None or self._ended:
             self._held += chunk
-            return self._pass(self._held, b"") if len(self._held) > LIMIT else b""
+            if len(self._held) <= LIMIT:
+                return b""
+            self.between = False
+            return self._pass(self._held, b"")
         data = self._held + chunk
         seen = self._before + data
         if not self._finished and _FINISH.search(seen):
@@ -65,8 +71,10 @@ class Relay:
         if last:
             self._ended, self.failed = True, last["end"] is None
         cut = max(_end_of_events(seen, last.start() + 1 if last else len(seen)) - 1, 0)
+        if cut:
+            self.between = True
         if not last and len(data) - cut > LIMIT:
-            cut = len(data)
+            cut, self.between = len(data), False
         return self._pass(data[:cut], data[cut:])
 
     def release(self) -> bytes:

@@ -5,45 +5,17 @@ redacted once and remembered by its bytes. Nothing an agent or a provider sends 
 be parsed is stored whole, with a note.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import Any, Final, Generic, Protocol, TypeVar
 
 from daemon.core.errors import BadRequest
-from daemon.core.records import Message, StoredMessage, Text, Transcript, Usage
-from daemon.wire import canonical, jsontext
+from daemon.core.records import Message, StoredMessage, Text, Transcript
+from daemon.wire import canonical, conversation, jsontext
+from daemon.wire.answer import Answer, Assembler, assemble
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.memo import Memo
 from daemon.wire.split import Split, Splitter, count
-from daemon.wire.sse import events, looks_like_events
-
-_MEMORY: Final = 32 * 1024 * 1024
-#: A provider that counts more than this in one exchange counts wrong; sums of it would not fit the store.
-MOST_TOKENS: Final = 1 << 40
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Answer:
-    """What a response amounts to. ``message`` is in the dialect's request form, None when nothing was said."""
-
-    message: dict[str, Any] | None = None
-    usage: Usage = field(default_factory=Usage)
-    stop_reason: str | None = None
-    model: str | None = None
-    problem: str | None = None
-
-
-class Assembler(Protocol):
-    """Puts an answer together from one JSON body or from a stream's events, finished or not."""
-
-    def whole(self, body: dict[str, Any]) -> None: ...
-
-    def event(self, name: str, data: dict[str, Any]) -> None: ...
-
-    def answer(self) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,54 +49,15 @@ class _Notes:
         return "; ".join(self.texts) or None
 
 
-class _Memo(Generic[T]):
-    """What was made of some bytes, for the redaction in force; the least recently used go first."""
-
-    def __init__(self, limit: int = _MEMORY) -> None:
-        self._limit = limit
-        self._size = 0
-        self._redact: Redact | None = None
-        self._entries: OrderedDict[bytes, T] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, raw: bytes, redact: Redact, make: Callable[[bytes, Redact], T]) -> T:
-        return self.get_all((raw,), redact, make)[0]
-
-    def get_all(self, raws: Sequence[bytes], redact: Redact, make: Callable[[bytes, Redact], T]) -> list[T]:
-        """What is known is had for one lock and a look each; only the rest is made."""
-        with self._lock:
-            if redact != self._redact:
-                self._entries.clear()
-                self._redact, self._size = redact, 0
-            known = [self._entries.get(raw) for raw in raws]
-            for raw, found in zip(raws, known, strict=True):
-                if found is not None:
-                    self._entries.move_to_end(raw)
-        made = [make(raw, redact) if found is None else found for raw, found in zip(raws, known, strict=True)]
-        if None in known:
-            self._keep(raws, made, redact)
-        return made
-
-    def _keep(self, raws: Sequence[bytes], made: list[T], redact: Redact) -> None:
-        with self._lock:
-            if redact != self._redact:
-                return
-            for raw, one in zip(raws, made, strict=True):
-                self._size += 0 if raw in self._entries else len(raw)
-                self._entries[raw] = one
-            while self._size > self._limit:
-                self._size -= len(self._entries.popitem(last=False)[0])
-
-
 class Transcriber:
     """The recording half of a codec: transcripts and stored messages of one dialect. Thread-safe."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._splitter = Splitter()
-        self._memo: _Memo[_Read] = _Memo()
-        self._rest: _Memo[tuple[bytes, int]] = _Memo()
-        self._roots: _Memo[bytes] = _Memo()
+        self._memo: Memo[_Read] = Memo()
+        self._rest: Memo[tuple[bytes, int]] = Memo()
+        self._roots: Memo[bytes] = Memo()
 
     def transcript(
         self,
@@ -149,6 +82,7 @@ class Transcriber:
         notes.secrets += head_secrets + tail_secrets
         plain = _plain(response, response_encoding, "response", notes)
         answer, stored, kept = self._response(plain, stream, redact, notes)
+        ids = conversation.ids(head + tail)
         return Transcript(
             head=head,
             separator=cut.separator,
@@ -163,6 +97,9 @@ class Transcriber:
             model=answer.model,
             redacted=notes.secrets,
             note=notes.text,
+            keys=ids.keys,
+            previous=ids.previous,
+            answer_id=conversation.answer_id(kept),
         )
 
     def message(self, raw: bytes) -> Message:
@@ -194,7 +131,7 @@ class Transcriber:
     def _response(
         self, body: bytes, stream: bool, redact: Redact, notes: _Notes
     ) -> tuple[Answer, StoredMessage | None, bytes]:
-        answer = _assemble(self._reading.assembler(), body, stream)
+        answer = assemble(self._reading.assembler(), body, stream)
         notes.add(answer.problem)
         kept, secrets = redact(body)
         if answer.message is None:
@@ -211,7 +148,7 @@ class Transcriber:
 
     def _leaks(self, kept: bytes, stream: bool, redact: Redact) -> bool:
         """Whether putting the redacted response together again brings a secret back."""
-        again = _assemble(self._reading.assembler(), kept, stream)
+        again = assemble(self._reading.assembler(), kept, stream)
         return again.message is None or redact(jsontext.encode(again.message))[1] > 0
 
 
@@ -234,33 +171,3 @@ def _plain(body: bytes, encodings: str, what: str, notes: _Notes) -> bytes:
     except Undecodable as error:
         notes.add(f"the {what} is not kept: {error}")
         return b""
-
-
-def _assemble(assembler: Assembler, body: bytes, stream: bool) -> Answer:
-    """Read a response by what it is: some providers stream unasked, and errors come as JSON with any content type."""
-    if looks_like_events(body) or (stream and not body.lstrip().startswith(b"{")):
-        return _assemble_events(assembler, body)
-    try:
-        value = jsontext.decode(body) if body else {}
-    except jsontext.NotJson:
-        return Answer(problem=None if not body.lstrip().startswith(b"{") else "the response is broken JSON")
-    if isinstance(value, dict):
-        assembler.whole(value)
-    return assembler.answer()
-
-
-def _assemble_events(assembler: Assembler, body: bytes) -> Answer:
-    problem = None
-    for name, data in events(body):
-        if data == "[DONE]":
-            continue
-        try:
-            value = jsontext.decode(data)
-        except jsontext.NotJson:
-            problem = "an event of the response is not JSON"
-            continue
-        if isinstance(value, dict):
-            assembler.event(name, value)
-    answer = assembler.answer()
-    answer.problem = answer.problem or problem
-    return answer

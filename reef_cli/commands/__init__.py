@@ -67,6 +67,10 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
         },
     ),
+    "pause": Command(
+        "recording:pause", "Record nothing for a while; agents are served.", ("reef pause", "reef pause --for 1h")
+    ),
+    "resume": Command("recording:resume", "Record again.", ("reef resume",)),
     "good": Command("feedback:good", "Rate an answer good.", ("reef good", "reef good rec_06f2m8"), hot=True),
     "bad": Command("feedback:bad", "Rate an answer bad.", ("reef bad", "reef bad rec_06f2m8"), hot=True),
     "note": Command(

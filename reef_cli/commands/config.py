@@ -1,12 +1,14 @@
 """`reef config show · path · validate`: starts nothing; a running daemon is asked what it was started with."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+from daemon.core import keys
 from daemon.core.client import Client
 from daemon.core.config import Config, load
-from daemon.core.errors import Unreachable
+from daemon.core.errors import ReefError, Unreachable
 from daemon.core.paths import Home, home
 from reef_cli import diagnostics, output
 from reef_cli.parameters import AsJson, Help
@@ -38,16 +40,26 @@ def validate(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Exit code 2 when it cannot be used; the message names the key and the value."""
+    """Exit code 2 when it cannot be used; the message names the key and the value. Keys that are missing are said."""
     chosen = file if file is not None else home().config
     there = file is not None or chosen.exists()
-    if there:
-        load(chosen)
+    missing = dict(_missing_keys(load(chosen))) if there else {}
+    for engine, why in missing.items():
+        diagnostics.say(f"engines.{engine}: {why}")
     if as_json:
-        output.json({"path": str(chosen), "valid": True})
+        output.json({"path": str(chosen), "valid": True, "missing_keys": sorted(missing)})
     else:
         state = "is valid" if there else "is not there: the defaults are in force"
         output.line(f"{output.visible(str(chosen))} {state}")
+
+
+def _missing_keys(config: Config) -> Iterator[tuple[str, str]]:
+    for name, remote in config.engines.items():
+        try:
+            if remote.key not in ("agent", "none"):
+                keys.read(remote.key)
+        except ReefError as error:
+            yield name, f"{error.message} ({error.hint})"
 
 
 def _in_force(place: Home) -> tuple[dict[str, Any], str]:

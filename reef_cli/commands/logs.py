@@ -10,13 +10,11 @@ from typing import Annotated, TextIO
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.paths import home
-from reef_cli import output
+from reef_cli import output, times
 from reef_cli.parameters import AsJson, Help
 
 #: As `daemon.server.log` begins its lines: UTC.
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_SPAN = re.compile(r"(\d+)([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _POLL = 0.2
 
 
@@ -107,9 +105,9 @@ def _opened(path: Path) -> TextIO:
 
 def _start(text: str) -> str:
     """The moment as the log writes it, so that text compares as time does."""
-    span = _SPAN.fullmatch(text)
-    if span:
-        moment = time.gmtime(time.time() - int(span[1]) * _SECONDS[span[2]])
+    ago = times.span(text)
+    if ago is not None:
+        moment = time.gmtime(time.time() - ago)
         return time.strftime("%Y-%m-%dT%H:%M:%S", moment)
     if re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?", text):
         return text.replace(" ", "T")

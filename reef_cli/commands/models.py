@@ -1,4 +1,4 @@
-"""`reef models list · add · use · remove`: the files that the engine inside answers with."""
+"""`reef models list · add · use · remove`: the files that the engine inside answers with, and where each name goes."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,8 @@ def list_models(*, as_json: AsJson = False) -> None:
     )
     if not listed["items"]:
         diagnostics.say("no model yet: reef models add default")
+    output.line()
+    output.table(("asked for", "goes to"), [(route["name"], _goes_to(route)) for route in listed["routes"]])
 
 
 def add(
@@ -83,6 +85,15 @@ def fetch(client: Client, source: str, *, name: str | None = None, use: bool = F
     finally:
         progress.close()
     raise ReefError(f"the daemon did not finish adding {source}", hint="reef logs")
+
+
+def _goes_to(route: dict[str, Any]) -> str:
+    """Engines in the order in which they are asked: ``openai (key: agent), then spare as gpt-5 (key: env:SPARE)``."""
+    told = []
+    for one in route["engines"]:
+        name = one["engine"] + (f" as {one['model']}" if one["model"] else "")
+        told.append(name + (f" (key: {one['key']})" if one["key"] else ""))
+    return ", then ".join(told)
 
 
 def _origin(model: dict[str, Any]) -> list[object]:

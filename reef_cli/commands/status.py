@@ -61,7 +61,10 @@ def _lines(told: dict[str, Any]) -> list[str]:
             f"{output.count(counts['reports'], 'report')}",
         ),
     ]
-    if recording["state"] != "on":
+    if recording["state"] == "paused":
+        until = f"until {output.clock(recording['until_ns'])}" if recording["until_ns"] else "until reef resume"
+        lines.append(_field("recording", f"paused {until}"))
+    elif recording["state"] != "on":
         lines.append(_field("recording", f"degraded: {recording['detail']} ({recording['unrecorded']} not recorded)"))
     if last:
         ago = output.duration((time.time_ns() - last["started_ns"]) / 1e9)
@@ -122,6 +125,8 @@ def _engine(engine: dict[str, Any], default: str) -> str:
 
 def _next(told: dict[str, Any]) -> str:
     default = next((engine for engine in told["engines"] if engine["name"] == told["default_engine"]), None)
+    if told["recording"]["state"] == "paused":
+        return "reef resume"
     if default and default["state"] in ("missing", "failed"):
         return "reef doctor" if told["model"] else "reef models add default"
     if told["counts"]["records"] == 0:

@@ -57,6 +57,8 @@ class Feed:
                     if not connected:  # the first one comes at once: the engines' state
                         connected, tries = True, 0
                         self._tell(Connected())
+                    elif name == "missed":
+                        self._tell(Connected())  # whatever is shown may be old
                     self._add(Event(name, data))
                 reason, running = "the daemon stopped", False
             except ReefError as error:

@@ -15,8 +15,9 @@ from typing import Any, Self, TypeVar
 
 from daemon.core.config import EmbeddedConfig
 from daemon.core.errors import RecipeError
+from daemon.core.generation import Finished, TextDelta
 from daemon.core.learning import Check, Experience, Feedback, Instruction, Split, Task, TaskSet
-from daemon.core.records import ChatRequest, Finished, Message, Sampling, TextDelta, TokenSpan
+from daemon.core.records import ChatRequest, Message, Sampling, TokenSpan
 from daemon.core.releases import Release
 from daemon.engines.base import LoraFile, ModelFile
 from daemon.engines.llama_cpp import LlamaCpp

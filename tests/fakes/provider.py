@@ -37,7 +37,7 @@ from daemon.wire.encoding import decoded
 from tests.fakes import shapes
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
-Framing = Literal["plain", "crlf", "no-space", "comments", "tiny", "no-end"]
+Framing = Literal["plain", "crlf", "no-space", "comments", "tiny", "halves", "no-end", "only-pings"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class Fault:
 
     ``status``: that error, in the dialect's shape, with ``headers``. ``drop``: the connection breaks before the first
     byte. ``after``: it breaks after so many events. ``hang``: nothing comes until the client leaves. ``error_after``:
-    after so many events an error event ends the stream, inside the 200.
+    after so many events an error event ends the stream, inside the 200. ``wait``: so many seconds pass before anything
+    else, also before the answer.
     """
 
     status: int | None = None
@@ -82,6 +83,7 @@ class Fault:
     after: int | None = None
     hang: bool = False
     error_after: int | None = None
+    wait: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ class Provider:
         fault = self.faults.popleft() if self.faults and self.faulty(asked) else Fault()
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
+        await asyncio.sleep(fault.wait)
         if fault.drop:
             transport.abort()
         if fault.hang:
@@ -193,6 +196,10 @@ class Provider:
         if self.framing == "tiny":
             whole = b"".join(events)
             return [whole[i : i + 7] for i in range(0, len(whole), 7)]
+        if self.framing == "halves":
+            return [half for event in events for half in (event[: len(event) // 2], event[len(event) // 2 :])]
+        if self.framing == "only-pings":
+            return [shapes.PING] * 3
         return events[:-1] if self.framing == "no-end" else events
 
     async def _paced(self, events: list[bytes], fault: Fault, transport: asyncio.Transport) -> AsyncIterator[bytes]:

@@ -34,6 +34,9 @@ def _typed(message: dict[str, Any]) -> bool:
     return bool(message["role"] == "user" and not text.startswith(_RESUMING))
 
 
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
 class Chat:
     """chat.completions."""
 

@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator, Callable
 
 from daemon.core.errors import BadWeights
-from daemon.core.records import ChatRequest, EngineEvent, Finished, Started, TextDelta, Usage
+from daemon.core.generation import EngineEvent, Finished, Started, TextDelta
+from daemon.core.records import ChatRequest, Usage
 from daemon.engines.base import EngineState, EngineStatus, LoraFile
 
 

@@ -11,7 +11,8 @@ import secrets
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from daemon.core.records import TextDelta, Tool, ToolArguments, ToolStart
+from daemon.core.generation import TextDelta, ToolArguments, ToolStart
+from daemon.core.records import Tool
 
 CallEvent = TextDelta | ToolStart | ToolArguments
 

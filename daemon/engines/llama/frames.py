@@ -13,23 +13,18 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from daemon.core.errors import BadRequest, BadWeights, ContextOverflow, EngineError, EngineUnavailable
+from daemon.core.generation import EngineEvent, Finished, Started, TextDelta, ToolArguments, ToolStart
 from daemon.core.records import (
     ChatRequest,
-    EngineEvent,
-    Finished,
     Image,
     Message,
     Part,
     Sampling,
-    Started,
     Text,
-    TextDelta,
     Thinking,
     Tool,
-    ToolArguments,
     ToolChoice,
     ToolResult,
-    ToolStart,
     ToolUse,
 )
 from daemon.engines.base import LoraFile

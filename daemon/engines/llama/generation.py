@@ -3,17 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from daemon.core.records import (
-    ChatRequest,
-    EngineEvent,
-    Finished,
-    FinishReason,
-    Sampling,
-    TextDelta,
-    TokenLogprob,
-    TokenSpan,
-    Usage,
-)
+from daemon.core.generation import EngineEvent, Finished, FinishReason, TextDelta, TokenLogprob
+from daemon.core.records import ChatRequest, Sampling, TokenSpan, Usage
 from daemon.engines.base import LoraFile
 from daemon.engines.llama.calls import CallParser
 from daemon.engines.llama.model import Vocab

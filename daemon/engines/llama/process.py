@@ -17,7 +17,8 @@ from typing import Any, Final, cast
 
 import daemon
 from daemon.core.errors import BadRequest, EngineError
-from daemon.core.records import ChatRequest, EngineEvent, Finished
+from daemon.core.generation import EngineEvent, Finished
+from daemon.core.records import ChatRequest
 from daemon.engines.base import LoraFile
 from daemon.engines.llama.frames import (
     HEADER,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from daemon.core.errors import BadRequest, ContextOverflow, EngineError
-from daemon.core.records import EngineEvent, Started
+from daemon.core.generation import EngineEvent, Started
 from daemon.engines.llama.context import BATCH, Context, Outcome, Share
 from daemon.engines.llama.generation import Generation
 from daemon.engines.llama.sampling import log_probability

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from daemon.core.errors import BadWeights, EngineError
-from daemon.core.records import EngineEvent
+from daemon.core.generation import EngineEvent
 from daemon.engines.base import LoraFile
 from daemon.engines.llama.context import Context
 from daemon.engines.llama.frames import Loaded

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from daemon.core.errors import BadRequest, EngineError
-from daemon.core.records import ChatRequest, Finished
+from daemon.core.generation import Finished
+from daemon.core.records import ChatRequest
 from daemon.engines.base import LoraFile
 from daemon.engines.llama.context import Context
 from daemon.engines.llama.frames import (

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.config import Config, RemoteConfig, load, parse
+from daemon.core.config import Config, load, parse
 from daemon.core.errors import ConfigError
+from daemon.core.providers import RemoteConfig, Route
 
 ARTICLE = """
 reef:
@@ -35,7 +36,7 @@ engines:
   claude: {base_url: "https://api.anthropic.com", api: anthropic, key: "env:ANTHROPIC_API_KEY"}
 store: {durability: normal}
 """)
-    assert (config.engine, config.unknown_model, config.models["claude-*"]) == ("claude", "error", "claude")
+    assert (config.engine, config.unknown_model, config.models["claude-*"]) == ("claude", "error", (Route("claude"),))
     assert (config.server.port, config.server.drain_seconds, config.server.host) == (9000, 5.0, "127.0.0.1")
     assert (config.embedded.context, config.embedded.threads, config.embedded.idle_unload_seconds) == (4096, None, 0.0)
     remote = RemoteConfig("https://api.anthropic.com", "anthropic", "env:ANTHROPIC_API_KEY")
@@ -63,6 +64,15 @@ store: {durability: normal}
         ("models: {x: claude}", "models.x: no engine is called 'claude'", "embedded"),
         ("engines: {embedded: {base_url: 'http://x'}}", "taken", "another name"),
         ("engines: {x: {base_url: 'api.openai.com'}}", "is not a URL", "https://"),
+        ("engines: {x: {base_url: 'http://me:secret@x'}}", "engines.x.base_url holds more than", "keyring:NAME"),
+        ("engines: {x: {base_url: 'http://x/v1?key=secret'}}", "engines.x.base_url holds more than", "keyring:NAME"),
+        ("models: {x: []}", "models.x: no engine is named", "[embedded]"),
+        ("models: {x: [{model: y}]}", "models.x: engine is missing", None),
+        ("models: {x: {engine: embedded, modle: y}}", "models.x: unknown key 'modle'", "'model'"),
+        ("models: {x: {engine: embedded, model: y}}", "models.x: the engine inside answers with one model", "use y"),
+        ("models: {x: [embedded, lost]}", "models.x: no engine is called 'lost'", "embedded"),
+        ("models: {'*': embedded, 'gpt-*': embedded}", "models.gpt-*: never asked", "put 'gpt-*' before '*'"),
+        ("models: {x: embedded, x: embedded}", "'x' is there twice", None),
         ("- a\n- b", "expected a mapping", None),
         ("models: [a]", "models: expected a mapping", None),
         ("a: [", "serve.yaml, line 1: not YAML: ", "correct that line"),
@@ -71,6 +81,7 @@ store: {durability: normal}
         ("server: {host: 0.0.0.0}", "server.host is '0.0.0.0'", "127.0.0.1"),
         ("server: {port: 65536}", "server.port: 65536 is not a port", "65535"),
         ("embedded: {parallel: 0}", "embedded.parallel: at least 1 is needed, got 0", None),
+        ("telemetry: {endpoint: collector}", "telemetry.endpoint is not the URL", "http://127.0.0.1:4318"),
         ("embedded: {context: 0}", "embedded.context: at least 1 is needed, got 0", None),
     ],
 )
@@ -85,8 +96,37 @@ def test_a_mistake_is_named_with_a_way_out(text: str, said: str, hint: str | Non
 
 def test_a_key_in_the_configuration_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
+        parse("engines: {x: {base_url: 'https://x:secret@x', key: sk-live-1234}}")
+    assert "secret" not in f"{caught.value.message}{caught.value.hint}"
+    with pytest.raises(ConfigError) as caught:
         parse("engines: {x: {base_url: 'https://x', key: sk-live-1234}}")
     assert "sk-live-1234" not in f"{caught.value.message}{caught.value.hint}"
+
+
+TWO = """
+engines:
+  near: {base_url: "https://near.example/v1"}
+  far: {base_url: "https://far.example/v1", key: KEY}
+models: {"gpt-*": [near, {engine: far, model: large}, embedded]}
+"""
+
+
+def test_a_name_may_go_to_several_engines_in_order() -> None:
+    config = parse(TWO.replace("KEY", "env:FAR"))
+    assert config.models["gpt-*"] == (Route("near"), Route("far", "large"), Route("embedded"))
+
+
+def test_a_fallback_is_never_sent_the_key_of_another_provider() -> None:
+    with pytest.raises(ConfigError, match="'far' would be sent the key that the agent has for 'near'") as caught:
+        parse(TWO.replace("KEY", "agent"))
+    assert "none, keyring:NAME" in str(caught.value.hint)
+    assert parse(TWO.replace("KEY", "agent").replace("far.example", "near.example"))
+
+
+def test_a_collectors_password_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("telemetry: {endpoint: 'https://me:hunter2@collector'}")
+    assert "hunter2" not in f"{caught.value.message}{caught.value.hint}"
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

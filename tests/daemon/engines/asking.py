@@ -8,21 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.config import EmbeddedConfig
-from daemon.core.records import (
-    ChatRequest,
-    EngineEvent,
-    Finished,
-    Message,
-    Role,
-    Sampling,
-    Started,
-    Text,
-    TextDelta,
-    TokenSpan,
-    Tool,
-    ToolArguments,
-    ToolStart,
-)
+from daemon.core.generation import EngineEvent, Finished, Started, TextDelta, ToolArguments, ToolStart
+from daemon.core.records import ChatRequest, Message, Role, Sampling, Text, TokenSpan, Tool
 from daemon.engines.base import LoraFile, ModelFile
 from daemon.engines.llama_cpp import LlamaCpp
 

@@ -13,7 +13,8 @@ import pytest
 import pytest_asyncio
 
 from daemon.core.errors import BadRequest, ContextOverflow
-from daemon.core.records import Message, Started, Text, TextDelta, Tool, ToolChoice, ToolResult, ToolUse
+from daemon.core.generation import Started, TextDelta
+from daemon.core.records import Message, Text, Tool, ToolChoice, ToolResult, ToolUse
 from daemon.engines.base import EngineState
 from daemon.engines.llama_cpp import LlamaCpp
 from tests.daemon.engines.asking import CLOCK, WEATHER, Answer, ask, collect, new_engine, say, until

@@ -13,7 +13,7 @@ import pytest
 
 from daemon.core.config import EmbeddedConfig
 from daemon.core.errors import BadRequest, EngineError, EngineUnavailable
-from daemon.core.records import Started, TextDelta
+from daemon.core.generation import Started, TextDelta
 from daemon.engines.base import EngineState, ModelFile
 from daemon.engines.llama_cpp import LlamaCpp
 from tests.conftest import ROOT, LoopLag

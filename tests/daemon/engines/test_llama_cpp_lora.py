@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from daemon.core.errors import BadWeights
-from daemon.core.records import Started, TextDelta
+from daemon.core.generation import Started, TextDelta
 from daemon.engines.base import EngineState, LoraFile
 from daemon.engines.llama_cpp import LlamaCpp
 from tests.daemon.engines.asking import Answer, ask, collect, model_file, new_engine, until

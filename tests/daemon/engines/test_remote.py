@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from daemon.core.config import RemoteConfig
 from daemon.core.errors import EngineError, UpstreamUnreachable
+from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.base import EngineState, Headers, RelayEngine, RelayRequest, RelayResponse
 from daemon.engines.remote import Remote
@@ -176,63 +176,6 @@ async def test_base_url_and_path_are_joined(provider: Provider, base: str, api: 
 def test_each_api_is_a_dialect() -> None:
     assert Remote("a", RemoteConfig(base_url="http://x", api="openai")).dialects == {Dialect.CHAT}
     assert Remote("a", RemoteConfig(base_url="http://x", api="anthropic")).dialects == {Dialect.MESSAGES}
-
-
-# -- keys -------------------------------------------------------------------------------------------
-
-
-async def test_what_the_agent_sent_as_its_key_goes_upstream(provider: Provider) -> None:
-    sent: Headers = [*JSON, (b"Authorization", b"Bearer theirs"), (b"x-api-key", b"also")]
-    async with engine(provider.url) as remote:
-        await ask(remote, headers=sent)
-    assert provider.requests[0].header("authorization") == "Bearer theirs"
-    assert provider.requests[0].header("x-api-key") == "also"
-
-
-@pytest.mark.parametrize(
-    ("api", "name", "value"), [("openai", "authorization", f"Bearer {KEY}"), ("anthropic", "x-api-key", KEY)]
-)
-async def test_a_key_of_our_own_takes_the_agents_place(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch, api: str, name: str, value: str
-) -> None:
-    monkeypatch.setenv("FAR_KEY", KEY)
-    sent: Headers = [*JSON, (b"Authorization", b"Bearer theirs"), (b"X-Api-Key", b"also"), (b"Cookie", b"c=1")]
-    async with engine(provider.url, api=api, key="env:FAR_KEY") as remote:
-        await ask(remote, headers=sent)
-    got = {key: val for key, val in provider.requests[0].headers if key in ("authorization", "x-api-key", "cookie")}
-    assert got == {name: value}
-
-
-async def test_a_key_file_is_read_each_time(provider: Provider, tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    async with engine(provider.url, key=f"file:{file}") as remote:
-        for key in ("first", "second"):
-            file.write_text(f"{key}\n")
-            await ask(remote)
-    assert [received.header("authorization") for received in provider.requests] == ["Bearer first", "Bearer second"]
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\n", b"two\nlines", b"\xff"])
-async def test_a_key_that_cannot_be_had_is_told_without_showing_anything(
-    provider: Provider, tmp_path: Path, content: bytes | None
-) -> None:
-    file = tmp_path / "key"
-    if content is not None:
-        file.write_bytes(content)
-    async with engine(provider.url, key=f"file:{file}") as remote:
-        with pytest.raises(EngineError) as caught:
-            await ask(remote)
-        assert remote.status().running == 0
-    assert str(file) in caught.value.message
-    assert "lines" not in caught.value.message
-    assert not provider.requests
-
-
-async def test_an_unset_variable_is_named(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FAR_KEY", raising=False)
-    async with engine(provider.url, key="env:FAR_KEY") as remote:
-        with pytest.raises(EngineError, match="FAR_KEY is not set"):
-            await ask(remote)
 
 
 # -- faults -----------------------------------------------------------------------------------------

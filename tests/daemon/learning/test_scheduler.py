@@ -10,7 +10,7 @@ import pytest
 
 from daemon.core.errors import RecipeError
 from daemon.core.learning import JobState
-from daemon.core.records import NewReport
+from daemon.core.rows import NewReport
 from daemon.learning.catalogue import Catalogue
 from daemon.learning.scheduler import Scheduler
 from daemon.learning.stream import Stream

@@ -11,7 +11,8 @@ from daemon.core import plain
 from daemon.core.errors import UsageError
 from daemon.core.ids import new_id
 from daemon.core.learning import Experience, JobRow, Split, canonical
-from daemon.core.records import Dialect, End, Exchange, NewReport, Text
+from daemon.core.records import Dialect, End, Exchange, Text
+from daemon.core.rows import NewReport
 from daemon.learning.stream import Ask, Stream, carried, number_of, split_of
 from daemon.store.db import Store
 from daemon.store.jobs import Claim, NewJob

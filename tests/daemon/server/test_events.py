@@ -1,10 +1,10 @@
 """Waking those who watch."""
 
 import asyncio
+import json
 import threading
-from typing import Any
 
-from daemon.core.records import ReportRow
+from daemon.core.rows import ReportRow
 from daemon.server.events import Changes
 
 
@@ -52,11 +52,22 @@ async def test_a_watcher_that_left_harms_nobody() -> None:
     assert await asyncio.wait_for(stayed, 10) == 1
 
 
-async def test_feedback_is_told_once_to_each_watcher_and_old_feedback_is_let_go() -> None:
+async def test_news_are_told_once_to_each_watcher_and_old_news_are_let_go() -> None:
     changes = Changes(asyncio.get_running_loop())
-    start = changes.version
-    for number in range(150):
+    assert changes.news(0) == ([], False)
+    for number in range(600):
         changes.reported(report(number))
-    told: list[Any] = changes.reports(start)
-    assert [row.id for row in told] == [f"rep_{number}" for number in range(50, 150)]
-    assert changes.reports(changes.version) == []
+    kept, lost = changes.news(0)
+    assert [json.loads(news.data)["id"] for news in kept] == [f"rep_{number}" for number in range(100, 600)]
+    assert lost, "whoever was at the beginning is told that there was more"
+    assert changes.news(100) == (kept, False)
+    assert changes.news(changes.told) == ([], False)
+
+
+async def test_large_news_do_not_fill_the_memory() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    for _ in range(20):
+        changes.tell("job", {"message": "x" * (1 << 20)})
+    kept, lost = changes.news(0)
+    assert lost
+    assert sum(len(news.data) for news in kept) <= 4 << 20

@@ -1,5 +1,7 @@
 """Headers as real agents send them → who is calling."""
 
+import json
+
 import pytest
 
 from daemon.core.errors import UsageError
@@ -62,3 +64,26 @@ def test_a_directory_may_have_any_name() -> None:
     assert identify({"x-reef-cwd": "/home/zo%C3%AB/a%20b%25"}).cwd == "/home/zoë/a b%"
     assert identify({"x-reef-cwd": "/plain/path"}).cwd == "/plain/path"
     assert identify({}).cwd is None
+
+
+def test_codex_tells_its_workspace_and_what_is_no_turn() -> None:
+    turn = {
+        "session_id": "s", "thread_id": "s", "request_kind": "turn",
+        "workspaces": {"/home/dev/app": {"latest_git_commit_hash": "e2b1", "has_changes": False}},
+    }  # fmt: skip
+    headers = {"session-id": "s", "thread-id": "s", "x-codex-turn-metadata": json.dumps(turn)}
+    who = identify(headers)
+    assert (who.cwd, who.commit, who.side, who.subagent) == ("/home/dev/app", "e2b1", False, None)
+    assert identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"request_kind": "memory"})}).side
+    assert identify(headers | {"thread-id": "t2"}).subagent == "t2"
+    assert identify(headers | {"x-reef-cwd": "/wrapper"}).cwd == "/wrapper"
+
+
+@pytest.mark.parametrize("turn", ["", "{", "[]", '{"workspaces": 7}', '{"workspaces": {"/x": null}}'])
+def test_broken_turn_metadata_is_no_trouble(turn: str) -> None:
+    assert identify({"x-codex-turn-metadata": turn}).side is False
+
+
+def test_tags_may_tell_session_place_and_commit() -> None:
+    who = identify({"x-reef-tag-session": "s", "x-reef-tag-cwd": "/app", "x-reef-tag-commit": "abc"})
+    assert (who.session_keys, who.cwd, who.commit) == (("s",), "/app", "abc")

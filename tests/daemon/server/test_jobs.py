@@ -184,7 +184,7 @@ def test_an_engine_that_answers_with_the_agent_s_key_cannot_be_asked(
     status, told = ask(daemon, waiting)
     assert status == 400
     assert "a job has no agent" in told["error"]["message"]
-    assert told["error"]["hint"] == "set engines.theirs.key to env:NAME or file:PATH"
+    assert told["error"]["hint"] == "set engines.theirs.key to keyring:NAME, file:PATH or env:NAME"
 
 
 @pytest.mark.parametrize(

@@ -171,16 +171,37 @@ def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(daemon: Runnin
     assert record(daemon, headers)["engine"] == "nobody"
 
 
-@BOTH
-def test_a_stream_that_breaks_off_breaks_here_too_and_is_incomplete(
-    daemon: RunningDaemon, provider: Provider, path: str
+def test_a_chat_stream_that_breaks_off_breaks_here_too_and_is_incomplete(
+    daemon: RunningDaemon, provider: Provider
 ) -> None:
     provider.faults.append(Fault(after=3))
-    response = daemon.open(path, ask("x", stream=True))
+    response = daemon.open(CHAT, ask("x", stream=True))
     receipt = response.getheader("x-reef-agent-record-id")
     with pytest.raises((IncompleteRead, ConnectionError, HTTPException)):
         response.read()
     assert daemon.get(f"/reef/records/{receipt}")["end"] == "incomplete"
+
+
+@pytest.mark.parametrize("framing", ["plain", "halves"])
+def test_a_messages_stream_that_breaks_off_ends_with_an_error_of_its_own(
+    daemon: RunningDaemon, provider: Provider, framing: Any
+) -> None:
+    """Anthropic's SDKs wait on a silent truncation; what is left of an unfinished event is not theirs to parse."""
+    provider.framing = framing
+    provider.faults.append(Fault(after=3))
+    _, headers, raw = daemon.post(MESSAGES, ask("x", stream=True))
+    events = [json.loads(frame.partition(b"data: ")[2]) for frame in raw.split(b"\n\n")[:-1]]
+    assert events[0]["type"] == "message_start"
+    assert (events[-1]["type"], events[-1]["error"]["type"]) == ("error", "api_error")
+    row = record(daemon, headers)
+    assert (row["end"], "broke off" in row["error"]) == ("incomplete", True)
+
+
+def test_a_stream_of_pings_is_no_answer(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.framing = "only-pings"
+    _, headers, raw = daemon.post(MESSAGES, ask("x", stream=True))
+    assert json.loads(raw.split(b"\n\n")[-2].partition(b"data: ")[2])["type"] == "error"
+    assert record(daemon, headers)["end"] == "incomplete"
 
 
 @BOTH

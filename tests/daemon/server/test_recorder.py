@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import StoreError
+from daemon.core.paths import Home
 from daemon.core.records import Appended, Exchange, Kind, Transcript
 from daemon.server import recorder as module
+from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
 from daemon.store.db import Store
 from tests.fakes.exchanges import exchange, transcript, user
@@ -34,7 +36,7 @@ class _FullDisk(Store):
 async def test_a_record_is_on_disk_when_record_returns(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "reef.db")
     one = exchange(MADE)
-    assert await Recorder(store).record(one, lambda: MADE)
+    assert await Recorder(store, Privacy(Home(tmp_path), ())).record(one, lambda: MADE)
     store.close()
     again = Store.open(tmp_path / "reef.db")
     assert again.record(one.receipt).kind is Kind.MAIN
@@ -46,7 +48,7 @@ async def test_a_full_disk_is_told_once_and_forgotten_when_it_is_over(
 ) -> None:
     store = _FullDisk.open(tmp_path / "reef.db")
     assert isinstance(store, _FullDisk)
-    recorder = Recorder(store)
+    recorder = Recorder(store, Privacy(Home(tmp_path), ()))
     with caplog.at_level(logging.WARNING):
         store.full = True
         for _ in range(3):
@@ -70,5 +72,7 @@ async def test_a_store_that_does_not_answer_holds_nobody_for_ever(
             return Future()
 
     store = Silent.open(tmp_path / "reef.db")
-    assert not await asyncio.wait_for(Recorder(store).record(exchange(MADE), lambda: MADE), 5)
+    assert not await asyncio.wait_for(
+        Recorder(store, Privacy(Home(tmp_path), ())).record(exchange(MADE), lambda: MADE), 5
+    )
     store.close()

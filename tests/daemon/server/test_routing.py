@@ -2,9 +2,10 @@
 
 import pytest
 
-from daemon.core.config import Config, RemoteConfig, parse
+from daemon.core.config import Config, parse
 from daemon.core.errors import BadRequest, NotFound
 from daemon.core.paths import Home
+from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.llama_cpp import LlamaCpp
 from daemon.engines.models import Models
@@ -42,11 +43,11 @@ models: {"local-*": embedded, "claude-*": anthropic, exact: embedded}
     ],
 )
 def test_names_globs_default_and_dialect_decide(reef_home: Home, model: str, dialect: Dialect, engine: str) -> None:
-    assert router(reef_home, TWO).choose(model, dialect).name == engine
+    assert router(reef_home, TWO).choose(model, dialect).engine.name == engine
 
 
 def test_nothing_configured_means_the_engine_inside(reef_home: Home) -> None:
-    assert router(reef_home, "").choose("gpt-5", Dialect.CHAT).name == "embedded"
+    assert router(reef_home, "").choose("gpt-5", Dialect.CHAT).engine.name == "embedded"
 
 
 def test_a_dialect_nobody_speaks_is_told_with_what_to_add(reef_home: Home) -> None:
@@ -58,13 +59,20 @@ def test_a_dialect_nobody_speaks_is_told_with_what_to_add(reef_home: Home) -> No
 
 def test_an_unknown_name_is_an_error_only_where_asked(reef_home: Home) -> None:
     strict = router(reef_home, "unknown_model: error")
-    assert strict.choose("default", Dialect.CHAT).name == "embedded"
+    assert strict.choose("default", Dialect.CHAT).engine.name == "embedded"
     with pytest.raises(NotFound, match="gpt-5"):
         strict.choose("gpt-5", Dialect.CHAT)
 
 
 def test_the_list_has_the_default_and_exact_names_but_no_globs(reef_home: Home) -> None:
     assert router(reef_home, TWO).model_names() == ["default", "exact"]
+
+
+def test_engines_are_asked_in_the_order_given_by_the_names_they_have_for_the_model(reef_home: Home) -> None:
+    config = TWO.replace("exact: embedded", "exact: [{engine: openai, model: large}, anthropic, embedded]")
+    config = config.replace("api: anthropic", "api: anthropic, key: none")
+    found = router(reef_home, config).targets("exact", Dialect.CHAT)
+    assert [(target.engine.name, target.model) for target in found] == [("openai", "large"), ("embedded", None)]
 
 
 def test_every_engine_is_listed_once(reef_home: Home) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from daemon.core.records import End, NewReport, TokenSpan
+from daemon.core.records import End, TokenSpan
+from daemon.core.rows import NewReport
 from daemon.store.connection import open_writer
 from daemon.store.db import Store
 from daemon.store.experience import Raw, Wanted

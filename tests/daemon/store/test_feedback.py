@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import Conflict, NotFound, UnknownReference, UsageError
-from daemon.core.records import End, NewReport, ReportRow
+from daemon.core.records import End
+from daemon.core.rows import NewReport, ReportRow
 from daemon.store.db import Store
 from tests.fakes.exchanges import Conversation, record, system, transcript, user
 

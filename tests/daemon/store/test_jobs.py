@@ -9,12 +9,12 @@ import pytest
 
 from daemon.core.errors import Conflict, NotFound, UsageError
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
-from daemon.core.records import NewReport
-from daemon.store import migrations
+from daemon.core.rows import NewReport
 from daemon.store.db import Store
 from daemon.store.experience import Wanted
 from daemon.store.instructions import NewInstruction
 from daemon.store.jobs import Claim, NewJob, Stand
+from tests.daemon.store.older import downgraded
 from tests.fakes.exchanges import record, transcript, user
 
 COVERS = ("daemon/store/learning.py",)
@@ -197,13 +197,12 @@ def test_of_many_who_claim_at_once_one_gets_it(store: Store) -> None:
         assert sum(pool.map(attempt, range(8))) == 1
 
 
-def test_a_store_from_before_learning_goes_on_with_its_data(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as before:
-        before.setattr(migrations, "STEPS", migrations.STEPS[:1])
-        old = Store.open(path, durability="normal")
-        receipts = [said(old, f"q{n}") for n in range(3)]
-        old.report(NewReport("rep_a", "default", feedback="hm", references=(receipts[0],))).result(20)
-        old.close()
+def test_a_store_from_before_learning_goes_on_with_its_data(path: Path) -> None:
+    old = Store.open(path, durability="normal")
+    receipts = [said(old, f"q{n}") for n in range(3)]
+    old.report(NewReport("rep_a", "default", feedback="hm", references=(receipts[0],))).result(20)
+    old.close()
+    downgraded(path, 1)
     version = sqlite3.connect(path).execute("PRAGMA user_version").fetchone()
     assert version == (1,)
     store = Store.open(path, durability="normal")

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.records import End, Kind, SessionRow, StoredMessage, Usage
+from daemon.core.records import End, Kind, StoredMessage, Usage
+from daemon.core.rows import SessionRow
 from daemon.store.db import Store
 from tests.fakes.exchanges import (
     STARTED_NS,

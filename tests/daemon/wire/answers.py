@@ -1,6 +1,6 @@
 """Scripts of engine events for the tests of the renderers."""
 
-from daemon.core.records import (
+from daemon.core.generation import (
     EngineEvent,
     Finished,
     FinishReason,
@@ -9,8 +9,8 @@ from daemon.core.records import (
     TokenLogprob,
     ToolArguments,
     ToolStart,
-    Usage,
 )
+from daemon.core.records import Usage
 
 USAGE = Usage(prompt=20, completion=7, cached=12)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from daemon.core.records import ChatRequest, Dialect, EngineEvent, FinishReason, Sampling, Started, TextDelta
+from daemon.core.generation import EngineEvent, FinishReason, Started, TextDelta
+from daemon.core.records import ChatRequest, Dialect, Sampling
 from daemon.wire.base import dialect
 from daemon.wire.sse import events
 from tests.daemon.wire.answers import called, spoken, weighed

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from daemon.core.records import ChatRequest, Dialect, EngineEvent, FinishReason, Started, TextDelta
+from daemon.core.generation import EngineEvent, FinishReason, Started, TextDelta
+from daemon.core.records import ChatRequest, Dialect
 from daemon.wire.base import Renderer, dialect
 from daemon.wire.sse import events
 from tests.daemon.wire.answers import called, spoken

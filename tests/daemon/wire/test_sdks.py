@@ -10,7 +10,8 @@ import openai
 import pytest
 
 from daemon.core.errors import ContextOverflow
-from daemon.core.records import ChatRequest, Dialect, EngineEvent, Sampling
+from daemon.core.generation import EngineEvent
+from daemon.core.records import ChatRequest, Dialect, Sampling
 from daemon.wire.base import dialect
 from tests.daemon.wire.answers import called, spoken, weighed
 

@@ -42,6 +42,18 @@ def test_the_articles_file_is_valid_as_printed(reef: Reef, tmp_path: Path) -> No
     assert reef("config", "validate", str(tmp_path / "serve.yaml")).out == f"{tmp_path}/serve.yaml is valid\n"
 
 
+def test_a_key_that_is_missing_is_said_with_the_way_out(reef: Reef, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-canary")
+    (tmp_path / "serve.yaml").write_text(
+        f"engines: {{far: {{base_url: 'https://far.example', key: 'file:{tmp_path}/key'}}}}"
+    )
+    result = reef("config", "validate", str(tmp_path / "serve.yaml"), "--json")
+    assert result.json()["missing_keys"] == ["far"]
+    assert f"engines.far: the provider's key is missing: {tmp_path}/key can be read by others" in result.err
+    assert "chmod 600" in result.err
+    assert "sk-canary" not in result.out + result.err
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

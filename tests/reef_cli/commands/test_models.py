@@ -55,3 +55,9 @@ def test_what_cannot_be_added_is_an_error_of_its_kind(served: Served, cli: Reef,
 @pytest.mark.parametrize("verb", ["use", "remove"])
 def test_an_unknown_model_is_not_found(served: Served, cli: Reef, verb: str) -> None:
     assert cli("models", verb, "no such/model").code == ExitCode.NOT_FOUND
+
+
+def test_list_says_where_each_name_goes(served: Served, cli: Reef) -> None:
+    lines = cli("models", "list").out.splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("asked for"))
+    assert lines[heading + 1 :] == ["*          p (key: agent)"]

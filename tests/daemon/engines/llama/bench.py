@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from daemon.core.errors import EngineError
-from daemon.core.records import ChatRequest, EngineEvent, Finished, Message, Sampling, Started, Text, TextDelta
+from daemon.core.generation import EngineEvent, Finished, Started, TextDelta
+from daemon.core.records import ChatRequest, Message, Sampling, Text
 from daemon.engines.base import LoraFile
 from daemon.engines.llama.context import Context
 from daemon.engines.llama.frames import Loaded

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.core.records import TextDelta, Tool, ToolArguments, ToolStart
+from daemon.core.generation import TextDelta, ToolArguments, ToolStart
+from daemon.core.records import Tool
 from daemon.engines.llama.calls import CallEvent, CallParser, call_text, new_call_id, read_call, tools_text
 
 NAMES = ("read_file", "write")

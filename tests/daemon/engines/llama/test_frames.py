@@ -4,24 +4,18 @@ from typing import Any
 import pytest
 
 from daemon.core.errors import BadRequest, BadWeights, ContextOverflow, EngineError, EngineUnavailable
+from daemon.core.generation import EngineEvent, Finished, Started, TextDelta, TokenLogprob, ToolArguments, ToolStart
 from daemon.core.records import (
     ChatRequest,
-    EngineEvent,
-    Finished,
     Image,
     Message,
     Sampling,
-    Started,
     Text,
-    TextDelta,
     Thinking,
-    TokenLogprob,
     TokenSpan,
     Tool,
-    ToolArguments,
     ToolChoice,
     ToolResult,
-    ToolStart,
     ToolUse,
     Usage,
 )

@@ -2,19 +2,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from daemon.core.records import (
-    ChatRequest,
-    EngineEvent,
-    Finished,
-    Message,
-    Sampling,
-    Text,
-    TextDelta,
-    Tool,
-    ToolArguments,
-    ToolChoice,
-    ToolStart,
-)
+from daemon.core.generation import EngineEvent, Finished, TextDelta, ToolArguments, ToolStart
+from daemon.core.records import ChatRequest, Message, Sampling, Text, Tool, ToolChoice
 from daemon.engines.llama.generation import Generation, Prompt
 from daemon.engines.llama.model import Model
 from daemon.engines.llama.sampling import Defaults, Sampler

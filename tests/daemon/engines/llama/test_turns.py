@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from daemon.core.errors import BadWeights, EngineError
-from daemon.core.records import Finished, TokenSpan
+from daemon.core.generation import Finished
+from daemon.core.records import TokenSpan
 from daemon.engines.base import LoraFile
 from daemon.engines.llama import scheduler, turns
 from daemon.engines.llama.model import Model

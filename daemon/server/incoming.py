@@ -1,0 +1,109 @@
+"""A request on its way in: its body up to a limit, its encoding undone for reading, and whether its client is there.
+
+Bytes are only read here. A client that left must end the work for it within a second, whatever that work waits for.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from starlette.types import Message, Receive, Scope
+
+from daemon.core.errors import BadRequest, TooLarge, TooSlow
+from daemon.wire.encoding import Undecodable, decoded
+
+_T = TypeVar("_T")
+_DISCARD_SECONDS: Final = 2.0
+#: Longest pause of a client inside its body.
+STALLED_SECONDS: Final = 60.0
+
+
+class ClientGone(Exception):
+    """The client left while its request was being read."""
+
+
+async def plain(body: bytes, encoding: str) -> bytes:
+    """A request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
+    if not encoding:
+        return body
+    try:
+        return await asyncio.to_thread(decoded, body, encoding)
+    except Undecodable as error:
+        raise BadRequest(str(error), hint="send the body uncompressed") from None
+
+
+async def until_gone(
+    work: Coroutine[object, object, _T], receive: Receive, *, stopped: Callable[[], None] = lambda: None
+) -> _T | None:
+    """Run ``work``; cancel it as soon as the client disconnects (None then), or with us, after calling ``stopped``."""
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        stopped()
+        raise
+    finally:
+        watch.cancel()
+        if not task.done():
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    return None if task.cancelled() else task.result()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def discard(receive: Receive) -> None:
+    """Take what the client still sends, for a while: closed in the middle of sending, it would not read our answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: float = STALLED_SECONDS) -> bytes:
+    """The whole body. Raises ClientGone, TooSlow after a pause of ``patience`` seconds, and TooLarge: at once where the
+    client asks first (``expect``), else after the body has gone by, since most clients only look for an answer once
+    they have sent everything.
+    """
+    headers = dict(scope["headers"])
+    told = headers.get(b"content-length", b"")
+    if b"expect" in headers and told.isdigit() and int(told) > limit:
+        raise _too_large(int(told), limit)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await _part(receive, size, patience)
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            parts.clear()
+        else:
+            parts.append(part)
+        if not message.get("more_body"):
+            break
+    if size > limit:
+        raise _too_large(size, limit)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _part(receive: Receive, size: int, patience: float) -> Message:
+    try:
+        async with asyncio.timeout(patience):
+            message = await receive()
+    except TimeoutError:
+        raise TooSlow(
+            f"nothing more of the body came for {patience:.0f} s, after {size} bytes", hint="send the request again"
+        ) from None
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message
+
+
+def _too_large(size: int, limit: int) -> TooLarge:
+    return TooLarge(f"the body has {size} bytes, the limit is {limit}", hint="set server.max_body_mb")

@@ -1,0 +1,89 @@
+"""Sums by hour and day, and which records began when. Counted in the transaction of each record, so they never drift.
+
+Times are the wall clock's and may go back; `seq` never does. An hour knows the first and the last record that began in
+it, which is how a list of a time span finds its ends without looking at every record.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from daemon.core.records import Usage
+from daemon.core.rows import RollupRow
+from daemon.store.connection import Reader
+
+Unit = Literal["hour", "day"]
+NANOSECONDS: Final = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
+_SUMS: Final = ("records", "turns", "failed", "retries", "prompt_tokens", "cached_tokens", "completion_tokens",
+    "duration_us")  # fmt: skip
+_ADD: Final = f"""INSERT INTO rollup (unit, start, scenario, agent, model, {",".join(_SUMS)})
+    VALUES (?,?,?,?,?,{",".join("?" * len(_SUMS))}) ON CONFLICT DO UPDATE SET
+    {",".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one record adds; ``turn`` as a session counts them."""
+
+    seq: int
+    started_ns: int
+    scenario: int
+    agent: int | None
+    model: int
+    turn: bool
+    failed: bool
+    retry: bool
+    usage: Usage
+    duration_us: int
+
+
+def count(db: sqlite3.Connection, one: Counted) -> None:
+    """Add one record. Only inside the writer's transaction."""
+    sums = (
+        1, one.turn, one.failed, one.retry, one.usage.prompt, one.usage.cached, one.usage.completion, one.duration_us
+    )  # fmt: skip
+    for unit, length in NANOSECONDS.items():
+        db.execute(_ADD, (unit, one.started_ns // length, one.scenario, one.agent or 0, one.model, *sums))
+    db.execute(
+        """INSERT INTO hour VALUES (?1, ?2, ?2) ON CONFLICT DO UPDATE SET
+        first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)""",
+        (_hour(one.started_ns), one.seq),
+    )
+
+
+def bounds(db: sqlite3.Connection, since_ns: int | None, until_ns: int | None) -> tuple[int, int | None]:
+    """Seqs that no record of that time span lies below or above. (1 << 62, 0) where there is none."""
+    low, high = 0, None
+    if since_ns is not None:
+        (first,) = db.execute("SELECT min(first_seq) FROM hour WHERE hour >= ?", (_hour(since_ns),)).fetchone()
+        low = 1 << 62 if first is None else first
+    if until_ns is not None:
+        (last,) = db.execute("SELECT max(last_seq) FROM hour WHERE hour <= ?", (_hour(until_ns),)).fetchone()
+        high = last or 0
+    return low, high
+
+
+def rollups(
+    reader: Reader, unit: Unit, *, since_ns: int, scenario: str | None, by: Sequence[str] = ()
+) -> list[RollupRow]:
+    """Newest first: one row for each hour or day, split by any of ``scenario``, ``agent`` and ``model``."""
+    names, db = reader.names, reader.db
+    keys: list[str] = [key for key in ("scenario", "agent", "model") if key in by]
+    where, values = "unit = ? AND start >= ?", [unit, since_ns // NANOSECONDS[unit]]
+    if scenario is not None:
+        where, values = f"{where} AND scenario = ?", [*values, names.find(db, scenario) or -1]
+    columns = ",".join(["start", *keys, *(f"sum({name})" for name in _SUMS)])
+    group = ",".join(["start", *keys])
+    rows = db.execute(f"SELECT {columns} FROM rollup WHERE {where} GROUP BY {group} ORDER BY start DESC", values)
+    return [_row(reader, keys, row, NANOSECONDS[unit]) for row in rows]
+
+
+def _row(reader: Reader, keys: list[str], row: tuple[Any, ...], length: int) -> RollupRow:
+    start, ids, sums = row[0], row[1 : 1 + len(keys)], row[1 + len(keys) :]
+    of = {key: reader.names.text(reader.db, id) if id else None for key, id in zip(keys, ids, strict=True)}
+    return RollupRow(start * length, of.get("scenario"), of.get("agent"), of.get("model"), *sums)
+
+
+def _hour(at_ns: int) -> int:
+    return at_ns // NANOSECONDS["hour"]

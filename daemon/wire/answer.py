@@ -1,0 +1,65 @@
+"""What a response amounts to, whatever its dialect, and how its bytes are read: as one body or as events.
+
+Never raises: a response that cannot be read has a problem, not an exception.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from daemon.core.records import Usage
+from daemon.wire import jsontext
+from daemon.wire.sse import events, looks_like_events
+
+#: A provider that counts more than this in one exchange counts wrong; sums of it would not fit the store.
+MOST_TOKENS: Final = 1 << 40
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a response amounts to. ``message`` is in the dialect's request form, None when nothing was said."""
+
+    message: dict[str, Any] | None = None
+    usage: Usage = field(default_factory=Usage)
+    stop_reason: str | None = None
+    model: str | None = None
+    problem: str | None = None
+
+
+class Assembler(Protocol):
+    """Puts an answer together from one JSON body or from a stream's events, finished or not."""
+
+    def whole(self, body: dict[str, Any]) -> None: ...
+
+    def event(self, name: str, data: dict[str, Any]) -> None: ...
+
+    def answer(self) -> Answer: ...
+
+
+def assemble(assembler: Assembler, body: bytes, stream: bool) -> Answer:
+    """Read a response by what it is: some providers stream unasked, and errors come as JSON with any content type."""
+    if looks_like_events(body) or (stream and not body.lstrip().startswith(b"{")):
+        return _assemble_events(assembler, body)
+    try:
+        value = jsontext.decode(body) if body else {}
+    except jsontext.NotJson:
+        return Answer(problem=None if not body.lstrip().startswith(b"{") else "the response is broken JSON")
+    if isinstance(value, dict):
+        assembler.whole(value)
+    return assembler.answer()
+
+
+def _assemble_events(assembler: Assembler, body: bytes) -> Answer:
+    problem = None
+    for name, data in events(body):
+        if data == "[DONE]":
+            continue
+        try:
+            value = jsontext.decode(data)
+        except jsontext.NotJson:
+            problem = "an event of the response is not JSON"
+            continue
+        if isinstance(value, dict):
+            assembler.event(name, value)
+    answer = assembler.answer()
+    answer.problem = answer.problem or problem
+    return answer

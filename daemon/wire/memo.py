@@ -1,0 +1,50 @@
+"""What was made of bytes that come again and again, remembered by those bytes."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from daemon.wire.base import Redact
+
+_MEMORY: Final = 32 * 1024 * 1024
+T = TypeVar("T")
+
+
+class Memo(Generic[T]):
+    """What was made of some bytes, for the redaction in force; the least recently used go first."""
+
+    def __init__(self, limit: int = _MEMORY) -> None:
+        self._limit = limit
+        self._size = 0
+        self._redact: Redact | None = None
+        self._entries: OrderedDict[bytes, T] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, raw: bytes, redact: Redact, make: Callable[[bytes, Redact], T]) -> T:
+        return self.get_all((raw,), redact, make)[0]
+
+    def get_all(self, raws: Sequence[bytes], redact: Redact, make: Callable[[bytes, Redact], T]) -> list[T]:
+        """What is known is had for one lock and a look each; only the rest is made."""
+        with self._lock:
+            if redact != self._redact:
+                self._entries.clear()
+                self._redact, self._size = redact, 0
+            known = [self._entries.get(raw) for raw in raws]
+            for raw, found in zip(raws, known, strict=True):
+                if found is not None:
+                    self._entries.move_to_end(raw)
+        made = [make(raw, redact) if found is None else found for raw, found in zip(raws, known, strict=True)]
+        if None in known:
+            self._keep(raws, made, redact)
+        return made
+
+    def _keep(self, raws: Sequence[bytes], made: list[T], redact: Redact) -> None:
+        with self._lock:
+            if redact != self._redact:
+                return
+            for raw, one in zip(raws, made, strict=True):
+                self._size += 0 if raw in self._entries else len(raw)
+                self._entries[raw] = one
+            while self._size > self._limit:
+                self._size -= len(self._entries.popitem(last=False)[0])

@@ -1,0 +1,182 @@
+"""What goes out when: streams at once but for their end, everything else when it is whole."""
+
+import gzip
+from typing import Any
+
+import pytest
+
+from daemon.core.records import Dialect
+from daemon.core.redact import Redactor
+from daemon.engines.base import Headers
+from daemon.server import outgoing as module
+from daemon.server.exchange import Call
+from daemon.server.identity import identify
+from daemon.server.outgoing import Outgoing
+
+SSE = [(b"content-type", b"text/event-stream")]
+JSON = [(b"content-type", b"application/json")]
+
+
+class Client:
+    """An ASGI ``send`` that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    async def __call__(self, message: Any) -> None:
+        self.sent.append(message)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.sent)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.sent) and self.sent[-1].get("more_body") is False
+
+    def header(self, name: bytes) -> bytes | None:
+        return next((value for key, value in self.sent[0]["headers"] if key == name), None)
+
+
+def call() -> Call:
+    scope = {
+        "path": "/v1/chat/completions",
+        "query_string": b"",
+        "method": "POST",
+        "headers": [(b"user-agent", b"pi/1.6.0")],
+    }
+    made = Call(Dialect.CHAT, scope, Redactor(b"key"))
+    made.identity = identify(made.headers)
+    return made
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+async def test_a_streams_head_goes_out_before_anything_is_there(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    assert client.sent[0]["status"] == 200
+    assert client.header(b"x-reef-agent-record-id")
+    assert client.header(b"x-reef-release-id") == b"base"
+
+
+async def test_a_streams_events_pass_at_once_and_its_end_waits(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b'data: {"a":1}\n\n')
+    assert client.body == b'data: {"a":1}\n\n'
+    await outgoing.feed(b"data: [DONE]\n\n")
+    assert client.body == b'data: {"a":1}\n\n'
+    assert await outgoing.verdict() == (True, False)
+    await outgoing.finish()
+    assert client.body == b'data: {"a":1}\n\ndata: [DONE]\n\n' == outgoing.captured()
+    assert client.ended
+
+
+async def test_a_body_waits_whole_and_gets_its_length(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*JSON])
+    await outgoing.feed(b'{"a":1}')
+    assert client.sent == []
+    await outgoing.finish()
+    assert client.body == b'{"a":1}'
+    assert client.header(b"content-length") == b"7"
+
+
+async def test_a_long_body_passes_but_for_its_last_chunk(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*JSON, (b"content-length", b"6")])
+    for chunk in (b"ab", b"cd", b"ef"):
+        await outgoing.feed(chunk)
+    assert client.body == b"abcd"
+    await outgoing.finish()
+    assert client.body == b"abcdef"
+    assert client.ended
+
+
+async def test_an_error_replaces_what_was_not_sent(client: Client) -> None:
+    one = call()
+    outgoing = Outgoing(one, client)
+    await outgoing.begin(200, [*JSON])
+    await outgoing.feed(b"half an ans")
+    outgoing.replace(502, [*JSON], b'{"error":{}}')
+    await outgoing.finish()
+    assert (client.sent[0]["status"], client.body, outgoing.captured()) == (502, b'{"error":{}}', b'{"error":{}}')
+    assert one.status == 502
+
+
+async def test_an_error_in_a_stream_comes_after_what_was_sent(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b"data: 1\n\n")
+    outgoing.hold(b'data: {"error":{"message":"x"}}\n\n')
+    await outgoing.finish()
+    assert client.body == b'data: 1\n\ndata: {"error":{"message":"x"}}\n\n'
+
+
+async def test_what_broke_off_is_flushed_without_an_end(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b"data: 1\n\ndata: tw")
+    await outgoing.flush()
+    assert client.body == b"data: 1\n\ndata: tw"
+    assert not client.ended
+    assert await outgoing.verdict() == (False, False)
+
+
+async def test_an_error_event_is_seen(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b'data: {"error": {"message": "overloaded"}}\n\n')
+    assert await outgoing.verdict() == (False, True)
+
+
+FAILED = b'{"object": "error", "message": "too long", "code": 400}'
+ERROR_EVENT = b"data: " + FAILED + b"\n\n"
+ENDED = b'data: {"choices":[{"finish_reason":"stop"}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "zipped", "verdict"),
+    [
+        (JSON, b'{"id": "x", "choices": [], "error": null}', False, (True, False)),
+        (JSON, FAILED, False, (True, True)),
+        (JSON, FAILED, True, (True, True)),
+        (JSON, b"", False, (True, False)),
+        (SSE, ENDED + b"data: [DONE]\n\n", True, (True, False)),
+        (SSE, b'data: {"choices":[]}\n\n', True, (False, False)),
+        (SSE, ERROR_EVENT, True, (False, True)),
+    ],
+)
+async def test_a_whole_body_is_judged_as_a_stream_is(
+    client: Client, kind: Headers, body: bytes, zipped: bool, verdict: tuple[bool, bool]
+) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*kind, (b"content-encoding", b"gzip")] if zipped else [*kind])
+    await outgoing.feed(gzip.compress(body) if zipped else body)
+    assert await outgoing.verdict() == verdict
+
+
+async def test_what_cannot_be_decoded_is_taken_at_its_status(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*SSE, (b"content-encoding", b"br")])
+    await outgoing.feed(b"\x0b\x02")
+    assert await outgoing.verdict() == (True, False)
+
+
+async def test_a_response_without_end_is_passed_on_and_kept_up_to_a_bound(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RECORDED", 8)
+    made = call()
+    outgoing = Outgoing(made, client)
+    await outgoing.begin(200, JSON)
+    for _ in range(3):
+        await outgoing.feed(b"12345")
+    await outgoing.finish()
+    assert client.body == b"12345" * 3
+    assert outgoing.captured() == b"12345123"
+    assert "of the response are kept" in (made.transcript(outgoing.captured())().note or "")

@@ -1,0 +1,86 @@
+"""Which session a record falls into by the ids that bodies carry. `test_sessions` has headers and the prefix tree."""
+
+from daemon.core.records import Kind
+from daemon.store.db import Store
+from tests.fakes.exchanges import Conversation, assistant, record, system, tool, transcript, user
+
+
+def test_a_key_in_the_body_is_a_session_of_its_own(store: Store) -> None:
+    """Two that say the same, told apart by what `prompt_cache_key` or `metadata.user_id` names."""
+    said = [system("s"), user("same")]
+    one = record(store, transcript(said, keys=("one",)))
+    two = record(store, transcript(said, keys=("two",)))
+    again = record(store, transcript([system("compacted"), user("go on")], keys=("one",)))
+    assert one.session == again.session != two.session
+
+
+def test_headers_come_before_bodies(store: Store) -> None:
+    one = record(store, transcript([user("a")], keys=("body",)), session_keys=("header",))
+    by_body = record(store, transcript([user("b")], keys=("body",)))
+    other = record(store, transcript([user("c")], keys=("body",)), session_keys=("other",))
+    assert one.session == by_body.session != other.session
+
+
+def test_an_answer_named_as_the_previous_one_is_gone_on_from(store: Store) -> None:
+    """Responses sessions that only send what is new."""
+    first = record(store, transcript([user("q")], "a", answer_id="resp_1"))
+    second = record(store, transcript([user("and?")], "b", previous="resp_1", answer_id="resp_2"))
+    fork = record(store, transcript([user("or?")], "c", previous="resp_1", answer_id="resp_3"))
+    assert first.session == second.session
+    assert store.record(second.receipt).parent == store.record(fork.receipt).parent == first.receipt
+    assert [m.text for m in store.new_messages(second.receipt)] == ["and?"]
+    assert store.session(fork.session).parent == first.session
+
+
+def test_an_unknown_previous_answer_begins_a_session(store: Store) -> None:
+    one = record(store, transcript([user("q")], previous="resp_of_another_daemon"))
+    assert (one.kind, store.record(one.receipt).parent) == (Kind.MAIN, None)
+
+
+def test_what_headers_call_no_turn_is_a_side_call(store: Store) -> None:
+    """Codex: `request_kind` of the turn metadata is not `turn`."""
+    talk = Conversation(store, changes={"session_keys": ("k",)})
+    turn = talk.turn("q", "a")
+    side = record(store, transcript([user("remember what was said")]), session_keys=("k",), side=True)
+    assert (side.kind, side.session) == (Kind.SIDE, turn.session)
+    assert talk.turn("q2").kind is Kind.MAIN
+    assert assistant("a") in store.messages(store.records()[0][0].receipt)
+
+
+def test_quotes_in_ids_are_only_text(store: Store) -> None:
+    key = "'; DROP TABLE record; --"
+    one = record(store, transcript([user("q")], keys=(key,), answer_id=key), session_keys=(key + '"',), model_asked=key)
+    two = record(store, transcript([user("r")], keys=(key,), previous=key))
+    assert one.session == two.session
+    assert store.counts()["records"] == 2
+
+
+def test_a_resumed_conversation_under_a_new_beginning_goes_on(store: Store) -> None:
+    """Qwen Code writes its first message anew (the directory has changed) and sends no id."""
+    said = [system("s"), user("files: a"), user("do it"), assistant("calling"), tool("done 7f3")]
+    first = record(store, transcript(said, "it is done"))
+    resumed = [system("s"), user("files: a b"), *said[2:], assistant("it is done"), user("again")]
+    second = record(store, transcript(resumed, "done again"))
+    assert (second.session, second.kind) == (first.session, Kind.MAIN)
+    assert store.record(second.receipt).parent == first.receipt
+    third = record(store, transcript([*resumed, assistant("done again"), user("more")]))
+    assert third.session == first.session
+    assert store.session(first.session).turns == 3
+
+
+def test_equal_ends_of_several_conversations_are_not_guessed(store: Store) -> None:
+    end = [user("do it"), assistant("calling"), tool("done")]
+    for beginning in ("one", "two"):
+        record(store, transcript([system("s"), user(beginning), *end], "it is done"))
+    record(store, transcript([system("s"), user("three"), *end, assistant("it is done"), user("again")]))
+    assert store.counts()["sessions"] == 3
+
+
+def test_a_chore_that_repeats_a_long_conversation_is_a_side_call(store: Store) -> None:
+    """Qwen Code's memory extraction has tools, and all that was said."""
+    talk = Conversation(store)
+    for n in range(5):
+        talk.turn(f"q{n}")
+    chore = [system("Managed memory has TWO directories"), *talk.said[1:], user("extract")]
+    side = record(store, transcript(chore))
+    assert (side.kind, store.counts()["sessions"]) == (Kind.SIDE, 1)
