@@ -2,6 +2,8 @@
 
 import json
 import tomllib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
@@ -10,7 +12,7 @@ from adapters.pointing import ADDRESS, AGENTS, Pointing
 from reef_cli.commands.env import environment
 from tests.e2e import agents
 
-READERS = {".json": json.loads, ".toml": tomllib.loads, ".yaml": yaml.safe_load}
+READERS: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads, ".yaml": yaml.safe_load}
 
 
 @pytest.mark.parametrize("pointing", AGENTS.values(), ids=AGENTS)

@@ -256,14 +256,9 @@ def running_provider(turns: Sequence[Turn] = TASK) -> Iterator[Provider]:
     """Serve until the block ends."""
     provider = Provider(turns)
     config = uvicorn.Config(
-        provider.app(),
-        port=0,
-        http=_protocol(provider),
-        ws="none",
-        lifespan="off",
-        log_config=None,
+        provider.app(), port=0, http=_protocol(provider), ws="none", lifespan="off", log_config=None,
         timeout_graceful_shutdown=1,
-    )
+    )  # fmt: skip
     server = uvicorn.Server(config)
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
