@@ -4,6 +4,7 @@
     provider.url                                  # "http://127.0.0.1:PORT"; agents and clients append /v1/…
     provider.requests                             # what came in, in order: method, path, query, headers, body
     provider.faults.append(Fault(status=429, headers={"retry-after": "1"}))   # for the next inference request
+    provider.faulty = lambda asked: …             # only for those, by the request's JSON
     provider.pace = 0.005                         # seconds between the events of a stream
     provider.gzip, provider.framing, provider.echo
     provider.reply = lambda asked: Turn(…)        # instead of the script: an answer made from the request's JSON
@@ -111,6 +112,7 @@ class Provider:
         self.url = ""
         self.requests: list[Received] = []
         self.faults: deque[Fault] = deque()
+        self.faulty: Callable[[Any], bool] = bool
         self.pace = 0.0
         self.gzip = False
         self.framing: Framing = "plain"
@@ -150,8 +152,8 @@ class Provider:
 
     async def _answer(self, request: Request, shape: type[Shape]) -> Response:
         received = await self._note(request)
-        fault = self.faults.popleft() if self.faults else Fault()
         asked = received.json()
+        fault = self.faults.popleft() if self.faults and self.faulty(asked) else Fault()
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
         await asyncio.sleep(fault.wait)
@@ -259,14 +261,9 @@ def running_provider(turns: Sequence[Turn] = TASK) -> Iterator[Provider]:
     """Serve until the block ends."""
     provider = Provider(turns)
     config = uvicorn.Config(
-        provider.app(),
-        port=0,
-        http=_protocol(provider),
-        ws="none",
-        lifespan="off",
-        log_config=None,
+        provider.app(), port=0, http=_protocol(provider), ws="none", lifespan="off", log_config=None,
         timeout_graceful_shutdown=1,
-    )
+    )  # fmt: skip
     server = uvicorn.Server(config)
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()

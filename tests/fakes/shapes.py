@@ -23,6 +23,17 @@ def offered(name: str, tools: list[tuple[str, dict[str, Any]]]) -> str:
     return (same or fitting or [name])[0]
 
 
+#: How agents begin a message of their own in the person's name, after an answer that broke off (Qwen Code, Hermes).
+_RESUMING = ("The connection dropped mid-response.", "[System: The previous response was cut off")
+
+
+def _typed(message: dict[str, Any]) -> bool:
+    """Whether a person wrote it."""
+    content = message.get("content")
+    text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content or [])
+    return bool(message["role"] == "user" and not text.startswith(_RESUMING))
+
+
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
@@ -43,7 +54,7 @@ class Chat:
     def answered(self) -> int:
         answers = 0
         for message in self._asked.get("messages", []):
-            answers = 0 if message["role"] == "user" else answers + (message["role"] == "assistant")
+            answers = 0 if _typed(message) else answers + (message["role"] == "assistant")
         return answers
 
     def _usage(self) -> dict[str, Any]:
