@@ -43,6 +43,7 @@ _HOP: Final = frozenset(
 _OURS_UP: Final = _HOP | {b"host", b"content-length", b"expect"}
 _CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"cookie"))
 _DIALECTS: Final = {"openai": Dialect.CHAT, "anthropic": Dialect.MESSAGES}
+_OPENAI: Final = "api.openai.com"
 _REFUSED: Final = (401, 403)
 #: What aiohttp would add where a client sent nothing.
 _NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
@@ -58,7 +59,7 @@ class Remote:
 
     def __init__(self, name: str, config: RemoteConfig) -> None:
         self.name = name
-        self.dialects = frozenset((_DIALECTS[config.api],))
+        self.dialects = _dialects(config)
         self._config = config
         self._base = _base(URL(config.base_url), config.api)
         self._host = self._base.host or ""
@@ -231,6 +232,14 @@ class _Response:
         if self._left is not None:
             self._left()
             self._left = None
+
+
+def _dialects(config: RemoteConfig) -> frozenset[Dialect]:
+    if config.dialects:
+        return frozenset(Dialect(name) for name in config.dialects)
+    if URL(config.base_url).host == _OPENAI:
+        return frozenset((Dialect.CHAT, Dialect.RESPONSES))
+    return frozenset((_DIALECTS[config.api],))
 
 
 def _base(base: URL, api: str) -> URL:
