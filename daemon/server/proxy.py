@@ -8,12 +8,8 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-<<<<<<< HEAD
-from typing import Final, cast
-=======
 from contextlib import suppress
-from typing import Final
->>>>>>> main
+from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
 
