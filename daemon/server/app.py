@@ -112,8 +112,8 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.router,
         runtime.recorder,
         runtime.redactor,
-        max_body=runtime.config.server.max_body_mb << 20,
         heads=runtime.heads,
+        server=runtime.config.server,
     )
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

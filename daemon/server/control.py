@@ -26,6 +26,8 @@ from daemon.wire.base import dialect as codec_of
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+#: For providers, not for people; an image's bytes are megabytes.
+_UNSHOWN = frozenset({"seal", "url", "images"})
 _PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "tool_use", ToolResult: "tool_result"}
 _PAGE = 50
 _PAGE_MOST = 500
@@ -171,7 +173,8 @@ def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
     message: Message = codec_of(row.dialect).message(stored.raw)
     parts: list[dict[str, Any]] = []
     for part in message.parts:
-        parts.append({"type": _PART_TYPES[type(part)], **asdict(part)})
+        shown = {name: value for name, value in asdict(part).items() if name not in _UNSHOWN}
+        parts.append({"type": _PART_TYPES[type(part)], **shown})
     return {"role": message.role, "parts": parts}
 
 
