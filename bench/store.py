@@ -239,7 +239,8 @@ def searches(store: Store, session: str) -> Iterator[tuple[str, Callable[[], obj
     """Every kind of query, and the ones that find little or nothing in a lot."""
     for text in (
         "answer", "answer -rate", "answer 77", "ans*", '"answer 4242"', "agent:pi", "agent:pi status:failed",
-        "status:429", "model:rare", "model:rare agent:codex", "since:1d", "since:40d until:39d", "answer since:40d until:39d",
+        "status:429", "model:rare", "model:rare agent:codex", "since:1d", "since:40d until:39d",
+        "answer since:40d until:39d",
         f"answer session:{session}", "kind:retry", "kind:side", "has:feedback", "release:none@1",
         "-agent:pi -model:large", "agent:nobody answer", "-nothing agent:pi",
     ):  # fmt: skip
