@@ -7,7 +7,7 @@ Pure. Values only ever become parameters of SQL, never its text.
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -57,17 +57,36 @@ class Query:
 
     def one(self, name: str) -> str | None:
         """The value that a field must have, where exactly one is asked for."""
-        values = [field.value for field in self.fields if field.name == name and not field.without]
+        values = [one.value for one in self.fields if one.name == name and not one.without]
         return values[0] if len(values) == 1 else None
+
+
+@dataclass(slots=True)
+class _Texts:
+    words: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    phrases: list[str] = field(default_factory=list)
+
+    def add(self, text: str, *, without: bool) -> None:
+        parts = _WORD.findall(text)
+        if not parts:
+            raise UsageError(f"{text!r} holds no word", hint="letters or digits, for example: error timeout")
+        if without and len(parts) > 1:
+            raise UsageError(f"-{text!r} is more than one word", hint="leave single words out: -one -two")
+        if without:
+            self.without.append(parts[0])
+            return
+        beginning = text.endswith("*") and len(parts) == 1
+        self.words += [f"{parts[0]}*"] if beginning else parts
+        if not beginning and parts != [text]:
+            self.phrases.append(text.strip("*"))
 
 
 def parse(text: str, now_ns: int | None = None) -> Query:
     """Read a query. Raises UsageError that names the term and what there is."""
     if len(text) > _MOST:
         raise UsageError(f"the query has {len(text)} characters, at most {_MOST} are read")
-    words: list[str] = []
-    without: list[str] = []
-    phrases: list[str] = []
+    texts = _Texts()
     fields: list[Field] = []
     times: dict[str, int] = {}
     now = time.time_ns() if now_ns is None else now_ns
@@ -82,25 +101,11 @@ def parse(text: str, now_ns: int | None = None) -> Query:
         elif name is not None:
             fields.append(_field(name.lower(), quoted if quoted is not None else value, bool(minus)))
         else:
-            _text(phrase if phrase is not None else bare, bool(minus), words, without, phrases)
+            texts.add(phrase if phrase is not None else bare, without=bool(minus))
     return Query(
-        tuple(words), tuple(without), tuple(phrases), tuple(fields), times.get("since"), times.get("until")
+        tuple(texts.words), tuple(texts.without), tuple(texts.phrases), tuple(fields), times.get("since"),
+        times.get("until"),
     )  # fmt: skip
-
-
-def _text(text: str, minus: bool, words: list[str], without: list[str], phrases: list[str]) -> None:
-    parts = _WORD.findall(text)
-    if not parts:
-        raise UsageError(f"{text!r} holds no word", hint="letters or digits, for example: error timeout")
-    if minus and len(parts) > 1:
-        raise UsageError(f"-{text!r} is more than one word", hint="leave single words out: -one -two")
-    if minus:
-        without.append(parts[0])
-        return
-    beginning = text.endswith("*") and len(parts) == 1
-    words += [f"{parts[0]}*"] if beginning else parts
-    if not beginning and parts != [text]:
-        phrases.append(text.strip("*"))
 
 
 def _field(name: str, value: str, minus: bool) -> Field:
