@@ -23,8 +23,8 @@ def index(db: sqlite3.Connection, reader: Reader) -> int:
     ).fetchall()
     for seq, seen, answer in rows:
         ids = message_ids(db, seq)[seen:] + ([answer] if answer is not None else [])
-        text = "\n".join(m.text for m in content.messages(reader, ids) if m.role != "system")
-        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, text.encode("utf-8", "replace").decode()))
+        text = content.words(content.messages(reader, ids))
+        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, text))
     if rows:
         db.execute("UPDATE tally SET indexed = ?", (rows[-1][0],))
     return len(rows)
