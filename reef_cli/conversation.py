@@ -9,6 +9,12 @@ from typing import Any
 from reef_cli import output
 
 _MARKS = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
+_SIGNALS = {
+    "refused": "a tool call was refused",
+    "stopped": "it was stopped",
+    "retried": "it was tried again",
+    "left": "the person went back and on otherwise",
+}
 _FOLD = 100
 
 
@@ -37,11 +43,15 @@ def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
             yield f"  error: {output.one_line(entry['record']['error'], 200)}"
         for report in entry["reports"]:
             yield f"  * {report_line(report)}"
+        if told := ", ".join(signal_words(signal) for signal in entry.get("signals", []) if signal["name"] != "turn"):
+            yield output.dim(f"  then: {told}")
 
 
 def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
     """One exchange on one line."""
     words = [output.clock(record["started_ns"]), record["receipt"], record["kind"]]
+    if record.get("edge") in ("fork", "compaction"):
+        words.append(record["edge"])
     if record["end"] != "ok":
         words.append(f"{record['end']} ({record['status']})")
     words.append(f"{output.duration(record['duration_us'] / 1e6)},")
@@ -56,6 +66,13 @@ def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
 def report_line(report: Mapping[str, Any]) -> str:
     """What was said, and whether it was taken back."""
     return verdict(report) + ("  (undone)" if report.get("undone_ns") else "")
+
+
+def signal_words(signal: Mapping[str, Any]) -> str:
+    """What happened after an answer; a person's next words are shown as their turn."""
+    if signal["name"] != "tool":
+        return _SIGNALS.get(signal["name"], str(signal["name"]))
+    return "a tool returned" if signal["value"] is None else f"a tool ended with {signal['value']}"
 
 
 def verdict(report: Mapping[str, Any]) -> str:

@@ -27,6 +27,8 @@ class ServerConfig:
     port: int | None = None
     max_body_mb: int = 64
     drain_seconds: float = 30.0
+    #: Silence after which a stream gets its dialect's keep-alive. Clients begin to give up at 15 s.
+    keepalive_seconds: float = 12.0
 
 
 @dataclass(frozen=True, slots=True)

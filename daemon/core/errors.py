@@ -93,6 +93,12 @@ class TooLarge(ReefError):
     kind, status, exit_code = "too_large", 413, ExitCode.USAGE
 
 
+class TooSlow(ReefError):
+    """A client that began to send a body and stopped."""
+
+    kind, status, exit_code = "request_timeout", 408, ExitCode.USAGE
+
+
 class Unreachable(ReefError):
     """The daemon does not answer."""
 

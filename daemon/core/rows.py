@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from daemon.core.records import Dialect, End, Kind
@@ -60,6 +61,8 @@ class RecordRow:
     messages: int
     redacted: int
     parent: str | None
+    #: How it hangs on its parent: start, next, fork, rewrite, compaction, spawn.
+    edge: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,41 +110,40 @@ class RollupRow:
     duration_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One entry of the audit log; ``hash`` (hex) covers it and the one before."""
+class SignalName(StrEnum):
+    """What happened after an answer."""
 
-    seq: int
-    at_ns: int
-    event: str
-    facts: Mapping[str, Any]
-    hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Purge:
-    """What is to be forgotten: records for which all that is given holds. ``before_ns``: of sessions whose last record
-    is older; ``repository``: of sessions in that folder or below.
-    """
-
-    sessions: tuple[str, ...] = ()
-    receipts: tuple[str, ...] = ()
-    before_ns: int | None = None
-    scenario: str | None = None
-    repository: str | None = None
+    TURN = "turn"  # the person's next words
+    TOOL = "tool"  # a tool that it called returned; the value is its exit status
+    REFUSED = "refused"  # the person did not allow its tool call
+    STOPPED = "stopped"  # the person stopped it, or the agent left
+    RETRIED = "retried"  # it failed, and the agent asked again
+    LEFT = "left"  # the person went back before it and went on otherwise
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
-    """What went, or would. ``kept_messages`` are held by other records, too. ``releases`` and ``jobs`` learned from it:
-    releases stay as they are. ``compacted``: the database file was written anew.
-    """
+class SignalRow:
+    """``at`` is the receipt of the record that showed it."""
 
-    records: int = 0
-    sessions: int = 0
-    reports: int = 0
-    messages: int = 0
-    kept_messages: int = 0
-    releases: tuple[str, ...] = ()
-    jobs: tuple[str, ...] = ()
-    compacted: bool = False
+    name: SignalName
+    value: int | None
+    text: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was searched for; ``snippet`` is the line around the words, None where none were asked for."""
+
+    record: RecordRow
+    snippet: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """``next`` is the cursor of the next page, also where this one is short. ``unindexed`` records cannot be found by
+    their words yet."""
+
+    items: tuple[Hit, ...]
+    next: str | None
+    unindexed: int

@@ -26,6 +26,8 @@ from daemon.wire.base import dialect as codec_of
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+#: For providers, not for people; an image's bytes are megabytes.
+_UNSHOWN = frozenset({"seal", "url", "images"})
 _PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "tool_use", ToolResult: "tool_result"}
 _PAGE = 50
 _PAGE_MOST = 500
@@ -93,19 +95,6 @@ def notes(daemon: Runtime) -> list[str]:
     return [*daemon.heads.notes(), *(note for note in others if note)]
 
 
-async def sessions(request: Request) -> Response:
-    query = request.query_params
-    items, cursor = await read(
-        runtime(request).store.sessions,
-        scenario=query.get("scenario"),
-        limit=page_limit(request),
-        before=query.get("before"),
-        after=query.get("after"),
-    )
-    total = None if query.get("scenario") else (await read(runtime(request).store.counts))["sessions"]
-    return answer({"items": items, "next": cursor, "total": total})
-
-
 async def records(request: Request) -> Response:
     query = request.query_params
     items, cursor = await read(
@@ -122,7 +111,8 @@ async def record(request: Request) -> Response:
     store, receipt = runtime(request).store, request.path_params["receipt"]
     row = await read(store.record, receipt)
     reports = await read(store.reports_on, [receipt])
-    return answer(asdict(row) | {"reports": reports.get(receipt, [])})
+    signals = await read(store.signals_on, [row.seq])
+    return answer(asdict(row) | {"reports": reports.get(receipt, []), "signals": signals.get(row.seq, [])})
 
 
 async def record_bytes(request: Request) -> Response:
@@ -163,6 +153,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
         rows += page
         page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=str(page[-1].seq))
     reports = store.reports_on([row.receipt for row in rows])
+    signals = store.signals_on([row.seq for row in rows])
     return {
         "session": session,
         "records": [
@@ -171,6 +162,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
                 "new_messages": [_readable(row, message) for message in store.new_messages(row.receipt)],
                 "answer": _readable(row, found) if (found := store.answer(row.receipt)) else None,
                 "reports": reports.get(row.receipt, []),
+                "signals": signals.get(row.seq, []),
             }
             for row in rows
         ],
@@ -181,7 +173,8 @@ def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
     message: Message = codec_of(row.dialect).message(stored.raw)
     parts: list[dict[str, Any]] = []
     for part in message.parts:
-        parts.append({"type": _PART_TYPES[type(part)], **asdict(part)})
+        shown = {name: value for name, value in asdict(part).items() if name not in _UNSHOWN}
+        parts.append({"type": _PART_TYPES[type(part)], **shown})
     return {"role": message.role, "parts": parts}
 
 

@@ -27,6 +27,8 @@ class Call:
         self.receipt = new_id("rec")
         self.dialect = dialect
         self.codec = codec_of(dialect)
+        #: How a stream that has begun tells of a failure.
+        self.failure: Callable[[int, str, str], bytes] = self.codec.error_event
         #: What serves it, from its arrival to its end.
         self.served = BASE
         self.identity: Identity | None = None
@@ -41,6 +43,8 @@ class Call:
         self.end = End.OK
         self.error: str | None = None
         self.broken = False
+        #: What a stream says while there is nothing to say.
+        self.keepalive: Callable[[], bytes] = lambda: self.codec.keepalive(self.model_asked)
         #: The daemon's end cut it off.
         self.stopped = False
         #: The response was longer than a record may be.

@@ -8,13 +8,15 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from starlette.types import Receive, Scope
+from starlette.types import Message, Receive, Scope
 
-from daemon.core.errors import BadRequest, TooLarge
+from daemon.core.errors import BadRequest, TooLarge, TooSlow
 from daemon.wire.encoding import Undecodable, decoded
 
 _T = TypeVar("_T")
 _DISCARD_SECONDS: Final = 2.0
+#: Longest pause of a client inside its body.
+STALLED_SECONDS: Final = 60.0
 
 
 class ClientGone(Exception):
@@ -64,9 +66,10 @@ async def discard(receive: Receive) -> None:
                 pass
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises ClientGone, and TooLarge: at once where the client asks first (``expect``), else after
-    the body has gone by, since most clients only look for an answer once they have sent everything.
+async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: float = STALLED_SECONDS) -> bytes:
+    """The whole body. Raises ClientGone, TooSlow after a pause of ``patience`` seconds, and TooLarge: at once where the
+    client asks first (``expect``), else after the body has gone by, since most clients only look for an answer once
+    they have sent everything.
     """
     headers = dict(scope["headers"])
     told = headers.get(b"content-length", b"")
@@ -75,9 +78,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
+        message = await _part(receive, size, patience)
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
@@ -89,6 +90,19 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     if size > limit:
         raise _too_large(size, limit)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _part(receive: Receive, size: int, patience: float) -> Message:
+    try:
+        async with asyncio.timeout(patience):
+            message = await receive()
+    except TimeoutError:
+        raise TooSlow(
+            f"nothing more of the body came for {patience:.0f} s, after {size} bytes", hint="send the request again"
+        ) from None
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message
 
 
 def _too_large(size: int, limit: int) -> TooLarge:

@@ -4,13 +4,23 @@ It must never change, reorder or lose a byte of what it is fed.
 """
 
 import asyncio
+from typing import Final
 
 from starlette.types import Send
 
+from daemon.core.errors import EngineError
 from daemon.engines.base import Headers
 from daemon.server.exchange import RECORDED, Call
-from daemon.wire.encoding import Undecodable, decoded
+from daemon.server.pulse import Pulse
+from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.sse import Relay, whole
+
+SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+def header(headers: Headers, name: bytes) -> str:
+    """The first header of that (lower-case) name; empty when there is none."""
+    return next((value for key, value in headers if key.lower() == name), b"").decode("latin-1")
 
 
 class Outgoing:
@@ -27,7 +37,35 @@ class Outgoing:
         self._held = b""
         self._relay: Relay | None = None
         self._headers: Headers = []
+        self._pulse: Pulse | None = None
+        self._writing = False
+        self._undo: Undoing | None = None
+        #: The head went out: an answer's, or ours before the first keep-alive.
         self.started = False
+        #: An answer's own head has come.
+        self.begun = False
+
+    def keep_alive(self, seconds: float) -> None:
+        """From now on a stream that is silent for so long gets the dialect's keep-alive, until `finish` or `leave`."""
+        self._pulse = Pulse(seconds, self._keep_alive)
+
+    def leave(self) -> None:
+        """Send nothing of our own accord any more."""
+        if self._pulse is not None:
+            self._pulse.stop()
+            self._pulse = None
+
+    async def _keep_alive(self) -> None:
+        """Only between two events: never inside one, nor where the client does not read."""
+        call = self._call
+        if self._writing or (self.begun and not (self._relay is not None and self._relay.between)):
+            return
+        if not self.started:  # a status cannot be told any more, yet without a word the client would give up
+            call.status, call.stream = 200, True
+            self._headers = [*SSE, *self._own()]
+            self._relay = Relay()
+            await self._start()
+        await self._send({"type": "http.response.body", "body": call.keepalive(), "more_body": True})
 
     async def verdict(self) -> tuple[bool, bool]:
         """Whether what passed was complete by its own dialect's word (always, unless it was an SSE stream), and whether
@@ -51,11 +89,14 @@ class Outgoing:
     async def begin(self, status: int, headers: Headers) -> None:
         """Take status and headers; a stream's go out at once, with the receipt."""
         call = self._call
-        call.status = status
+        self.begun = True
+        encoding = header(headers, b"content-encoding")
+        if self.started:  # as plain events
+            self._undo = Undoing(encoding) if encoding else None
+            return
+        call.status, call.encoding = status, encoding
         self._headers = [*headers, *self._own()]
-        named = {name.lower(): value for name, value in headers}
-        call.encoding = named.get(b"content-encoding", b"").decode("latin-1")
-        call.stream = named.get(b"content-type", b"").lower().startswith(b"text/event-stream")
+        call.stream = header(headers, b"content-type").lower().startswith("text/event-stream")
         if call.stream:
             self._relay = Relay() if not call.encoding else None
             await self._start()
@@ -63,6 +104,11 @@ class Outgoing:
     async def feed(self, chunk: bytes) -> None:
         """Pass on what may go; keep the rest."""
         self._call.first_byte()
+        if self._undo is not None:
+            try:
+                chunk = self._undo.feed(chunk)
+            except Undecodable as error:
+                raise EngineError(f"the provider's answer cannot be read: {error}", hint="reef doctor") from None
         self._capture(chunk)
         if self._relay is not None:
             ready = self._relay.feed(chunk)
@@ -76,6 +122,13 @@ class Outgoing:
         self._capture(data)
         self._held = self._take() + data
         self._relay = None
+
+    def end_with(self, event: bytes) -> bool:
+        """Put an event of ours in the place of one that stayed unfinished. False where bytes of it are out already."""
+        if not self.started or self._relay is None or not self._relay.between:
+            return False
+        self._held, self._relay = event, None
+        return True
 
     def _capture(self, chunk: bytes) -> None:
         """Keep it for the record, up to what one may hold: a provider may send without end."""
@@ -100,6 +153,7 @@ class Outgoing:
 
     async def finish(self) -> None:
         """Send the last bytes."""
+        self.leave()
         await self._write(self._take(), more=False)
 
     def _take(self) -> bytes:
@@ -111,7 +165,11 @@ class Outgoing:
             if not more and not any(name.lower() == b"content-length" for name, _ in self._headers):
                 self._headers.append((b"content-length", str(len(data)).encode()))
             await self._start()
+        self._writing = True
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self._writing = False
+        if self._pulse is not None:
+            self._pulse.felt()
 
     async def _start(self) -> None:
         self.started = True

@@ -14,13 +14,17 @@ _HEAD_MOST: Final = 256 << 10
 
 
 class Connection(HttpToolsProtocol):
-    """A head of at most 256 KiB, read within the keep-alive time."""
+    """A head of at most 256 KiB, read within the keep-alive time; a client that stops reading is left in the end."""
+
+    #: How long a client may read nothing while there is something to read.
+    stalled_seconds = 300.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_head = False
         self._head_bytes = 0
         self._patience: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -28,6 +32,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        self._read_again()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -46,6 +51,20 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._wait_no_more()
         super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent. It holds a provider's connection meanwhile, so not for ever."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.stalled_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._read_again()
+
+    def _read_again(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _wait(self) -> None:
         self._wait_no_more()

@@ -8,11 +8,21 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Final
+from contextlib import suppress
+from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
 
-from daemon.core.errors import BadWeights, EngineError, EngineUnavailable, ReefError, TooLarge
+from daemon.core.config import ServerConfig
+from daemon.core.errors import (
+    BadWeights,
+    EngineError,
+    EngineUnavailable,
+    ReefError,
+    TooLarge,
+    TooSlow,
+    UpstreamUnreachable,
+)
 from daemon.core.generation import EngineEvent, Finished
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
@@ -21,28 +31,39 @@ from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
-from daemon.server.outgoing import Outgoing
+from daemon.server.outgoing import SSE, Outgoing, header
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router, Target, another_may_answer
 from daemon.wire.base import Renderer
+from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.errors import error_message
 from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
 
 #: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
-ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
-_SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+ROUTES: Final = {
+    "/v1/chat/completions": Dialect.CHAT,
+    "/v1/messages": Dialect.MESSAGES,
+    "/v1/responses": Dialect.RESPONSES,
+}
+_OK: Final = 200
+#: Of an error that comes too late for its status.
+_SAID_MOST: Final = 64 << 10
 _JSON: Final = [(b"content-type", b"application/json")]
 
 
 class DataPlane:
     """Answers ``POST`` on the inference routes."""
 
-    def __init__(self, router: Router, recorder: Recorder, redactor: Redactor, *, max_body: int, heads: Heads) -> None:
+    def __init__(
+        self, router: Router, recorder: Recorder, redactor: Redactor, *, heads: Heads, server: ServerConfig
+    ) -> None:
         self._router = router
         self._recorder = recorder
         self._redactor = redactor
-        self._max_body = max_body
+        self._max_body = server.max_body_mb << 20
+        self._keepalive_seconds = server.keepalive_seconds
         self._heads = heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,6 +108,8 @@ class DataPlane:
         except Exception:  # the edge: an agent gets an answer it can parse, the log gets the traceback
             _log.exception("%s failed", call.receipt)
             self._error(call, outgoing, EngineError("an internal error", hint="reef logs"))
+        finally:
+            outgoing.leave()
         response = outgoing.captured()
         await self._recorder.record(call.exchange(response), call.transcript(response))
         if call.end is End.CANCELLED:
@@ -99,6 +122,8 @@ class DataPlane:
         body = await plain(call.request, call.headers.get("content-encoding", ""))
         peek = call.codec.peek(body)
         call.model_asked = peek.model
+        if peek.stream and self._keepalive_seconds:
+            outgoing.keep_alive(self._keepalive_seconds)
         targets = self._router.targets(peek.model, call.dialect)
         for target in targets[:-1]:
             if await self._ask(call, outgoing, target, body, last=False):
@@ -109,12 +134,13 @@ class DataPlane:
         """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
         call.engine = target.engine.name
         try:
-            if isinstance(target.engine, RelayEngine):
+            if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
+                engine = cast(RelayEngine, target.engine)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
-                return await self._relay(call, outgoing, target.engine, request, last=last)
+                return await self._relay(call, outgoing, engine, request, last=last)
             await self._generate(call, outgoing, target.engine, call.codec.parse(body))
         except EngineError as error:
-            if last or outgoing.started or not another_may_answer(error.status):
+            if last or outgoing.begun or not another_may_answer(error.status):
                 raise
             _log.warning("%s: the next engine is asked: %s", call.receipt, error.message)
             return False
@@ -134,15 +160,23 @@ class DataPlane:
         return True
 
     async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
-        await outgoing.begin(response.status, response.headers)
         if response.status >= 400:
             call.end, call.error = End.ERROR, f"the provider answered {response.status}"
+        if outgoing.started and not _streams(response):
+            await _tell_late(call, outgoing, response)
+            return
+        await outgoing.begin(response.status, response.headers)
         try:
             async for chunk in response.chunks():
                 await outgoing.feed(chunk)
         except EngineError as error:
-            call.end, call.error, call.broken = End.INCOMPLETE, error.message, True
-            await outgoing.flush()
+            call.end, call.error = End.INCOMPLETE, error.message
+            # A chat client sees its connection break, as it would without Reef; the others are told.
+            call.broken = call.dialect is Dialect.CHAT or not outgoing.end_with(
+                _broken(call, error, outgoing.captured())
+            )
+            if call.broken:
+                await outgoing.flush()
             return
         if call.end is not End.OK:
             return
@@ -150,7 +184,10 @@ class DataPlane:
         if failed:
             call.end, call.error = End.ERROR, f"the provider sent an error inside its {call.status}"
         elif not complete:
-            call.end, call.error = End.INCOMPLETE, "the provider's stream ended without its last event"
+            cut = UpstreamUnreachable("the provider's stream ended without its last event", hint="reef doctor")
+            call.end, call.error = End.INCOMPLETE, cut.message
+            if call.dialect is not Dialect.CHAT:
+                outgoing.end_with(_broken(call, cut, outgoing.captured()))
 
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
         lora = self._heads.lora(call.served)
@@ -167,10 +204,12 @@ class DataPlane:
             model = engine.status().model or request.model
             call.weights = engine.weights(lora)
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
-            await outgoing.begin(200, list(_SSE if request.stream else _JSON))
+            call.failure = renderer.error
+            await outgoing.begin(200, list(SSE if request.stream else _JSON))
             head = renderer.event(first)
             if request.stream and head:
                 await outgoing.feed(head)
+            call.keepalive = renderer.keepalive
             async for chunk in _rendered(call, renderer, events, stream=request.stream):
                 await outgoing.feed(chunk)
         finally:
@@ -178,18 +217,40 @@ class DataPlane:
 
     def _error(self, call: Call, outgoing: Outgoing, error: ReefError) -> None:
         """Put the dialect's own error in the place of what was not sent yet."""
-        call.end = End.INCOMPLETE if outgoing.started else End.ERROR
+        call.end = End.INCOMPLETE if outgoing.started and outgoing.begun else End.ERROR
         call.error = error.message
         message = worded(error)
         if outgoing.started:
-            outgoing.hold(call.codec.error_event(error.status, error.kind, message))
+            outgoing.hold(call.failure(error.status, error.kind, message))
             return
         headers = [*_JSON]
         if isinstance(error, EngineUnavailable):
             headers.append((b"retry-after", b"5"))
-        if isinstance(error, TooLarge):
+        if isinstance(error, TooLarge | TooSlow):
             headers.append((b"connection", b"close"))
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
+
+
+def _broken(call: Call, error: EngineError, sent: bytes) -> bytes:
+    return call.codec.error_event(error.status, error.kind, worded(error), after=sent)
+
+
+def _streams(response: RelayResponse) -> bool:
+    kind = header(response.headers, b"content-type")
+    return response.status == _OK and kind.lower().startswith("text/event-stream")
+
+
+async def _tell_late(call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
+    """An answer that is no stream comes after keep-alives went out: its words end the stream, as an error."""
+    said = b""
+    async for chunk in response.chunks():
+        said = (said + chunk)[:_SAID_MOST]
+    with suppress(Undecodable):
+        said = decoded(said, header(response.headers, b"content-encoding"))
+    call.end = End.ERROR
+    call.error = call.error or "the provider answered with no stream"
+    message = f"{call.error}: {error_message(said)}"
+    outgoing.hold(call.codec.error_event(response.status, "upstream_error", message))
 
 
 def worded(error: ReefError) -> str:

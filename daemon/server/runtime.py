@@ -11,6 +11,7 @@ from pathlib import Path
 from daemon.core.config import Config
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home, write_private
+from daemon.core.records import Dialect, Message
 from daemon.core.redact import Redactor
 from daemon.core.releases import Candidate, GateResult, Policy, Release
 from daemon.engines.llama_cpp import LlamaCpp
@@ -29,6 +30,7 @@ from daemon.server.routing import Router
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
+from daemon.wire.base import dialect
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ async def running(
     ConfigError.
     """
     redactor = Redactor(_redaction_key(home))
-    store = await asyncio.to_thread(Store.open, home.database, config.store.durability, redactor.redact)
+    store = await asyncio.to_thread(_opened, home, config, redactor)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
@@ -130,6 +132,13 @@ async def _telemetry(config: Config, store: Store, redactor: Redactor) -> AsyncI
         with suppress(asyncio.CancelledError):
             await task
         await telemetry.close()
+
+
+def _opened(home: Home, config: Config, redactor: Redactor) -> Store:
+    def read(name: Dialect, raw: bytes) -> Message:
+        return dialect(name).message(raw)
+
+    return Store.open(home.database, config.store.durability, redactor.redact, read=read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from daemon.core.rows import AuditRow
+from daemon.core.privacy import AuditRow
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page, page_size
 

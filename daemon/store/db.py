@@ -16,23 +16,38 @@ from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SessionRow
-from daemon.store import feedback, records, requests, rollups, search, sessions, spans, tasks, verify
+from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
+from daemon.store import (
+    afterwards,
+    feedback,
+    records,
+    requests,
+    rollups,
+    search,
+    sessions,
+    signals,
+    spans,
+    tasks,
+    verify,
+)
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
 from daemon.store.purge import Purges
+from daemon.store.query import Query
+from daemon.store.signals import Read
 from daemon.store.writer import Hooks, Job, Writer
 
 
 class Store:
     """Records, sessions and feedback of one home. Open it once a process; another process may read it meanwhile."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, redact: Redact) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, redact: Redact, read: Read | None) -> None:
         self.on_commit: Callable[[list[Appended]], None] | None = None
         self._redact = redact
+        self._read = read
         self._names = Names()
         self._ledger = Ledger(self._names, redact)
         self._pool = Pool(path)
@@ -41,8 +56,11 @@ class Store:
         self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
 
     @classmethod
-    def open(cls, path: Path, durability: Durability = "full", redact: Redact | None = None) -> "Store":
-        """Open or make the store at ``path``. Raises StoreError.
+    def open(
+        cls, path: Path, durability: Durability = "full", redact: Redact | None = None, *, read: Read | None = None
+    ) -> "Store":
+        """Open or make the store at ``path``. Raises StoreError. ``read`` reads a stored message; without it there are
+        no signals.
 
         ``redact`` sees whatever a transcript did not: bodies that could not be parsed, error texts, paths, feedback.
         Without it an own redactor does, whose marks are only comparable within this process.
@@ -62,7 +80,7 @@ class Store:
         except StoreError:
             db.close()
             raise
-        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact)
+        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact, read)
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -124,6 +142,19 @@ class Store:
         with self._pool.reader() as reader:
             return records.records(reader, session, limit, before=before, after=after)
 
+    def search(self, query: Query, *, limit: int = 50, before: str | None = None) -> SearchPage:
+        """Records that a query finds, newest first. A page may be short and have a next one."""
+        with self._pool.reader() as reader:
+            return search.search(reader, query, limit, before)
+
+    def sessions_with(
+        self, query: Query, *, limit: int = 50, before: str | None = None
+    ) -> tuple[list[SessionRow], str | None]:
+        """Sessions with such records, the newest record first, with the cursor of the next page."""
+        with self._pool.reader() as reader:
+            found, cursor = search.sessions_with(reader, query, limit, before)
+            return [sessions.session(reader, uid) for uid in found], cursor
+
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""
         with self._pool.reader() as reader:
@@ -142,6 +173,11 @@ class Store:
     def span(self, receipt: str) -> TokenSpan | None:
         with self._pool.reader() as reader:
             return spans.span(reader, receipt)
+
+    def signals_on(self, seqs: Sequence[int]) -> dict[int, list[SignalRow]]:
+        """What happened after each record, in order; those without any are left out."""
+        with self._pool.reader() as reader:
+            return signals.signals_on(reader, seqs)
 
     def messages(self, receipt: str) -> list[StoredMessage]:
         with self._pool.reader() as reader:
@@ -226,4 +262,4 @@ class Store:
 
     def _idle(self, db: sqlite3.Connection) -> bool:
         with self._pool.reader() as reader:
-            return search.index(db, reader) == search.BATCH
+            return afterwards.catch_up(db, reader, self._read) == afterwards.BATCH

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from daemon.core.records import Dialect
-from daemon.store import feedback, sessions, spans, tree
+from daemon.store import feedback, sessions, spans
 from daemon.store import messages as content
 from daemon.store.connection import Reader
 from daemon.store.requests import message_ids
@@ -92,21 +91,13 @@ def _write_out(db: sqlite3.Connection, reader: Reader, gone: _Gone) -> None:
 
 
 def _unlink(db: sqlite3.Connection, reader: Reader, seq: int) -> None:
-    """Its words out of the index, its points out of the prefix tree, its parts among the orphans."""
-    frame, own, answer, seen, root, hash, scenario, dialect = db.execute(
-        """SELECT q.frame, q.ids, q.answer, q.seen, q.root, q.hash, r.scenario, r.dialect
-        FROM request q JOIN record r ON r.seq = q.seq WHERE q.seq = ?""",
-        (seq,),
+    """Its words out of the index, its parts among the orphans."""
+    frame, own, answer, seen = db.execute(
+        "SELECT frame, ids, answer, seen FROM request WHERE seq = ?", (seq,)
     ).fetchone()
-    ids = message_ids(db, seq)
-    _unindex(db, reader, seq, ids[seen:] + ([answer] if answer is not None else []))
-    keys = content.keys(db, [*ids, *([answer] if answer is not None else [])])
-    chain = [tree.start(reader.names.text(db, scenario), Dialect(dialect), root)]
-    for key in [keys[id] for id in ids] or [hash]:
-        chain.append(tree.link(chain[-1], key))
-    points = tree.points(chain, None if answer is None else keys[answer], stray=True)
-    db.executemany("DELETE FROM point WHERE hash = ? AND seq = ?", [(point, seq) for point, _ in points])
-    parts = [*struct.unpack(f"<{len(own) // 4}I", own), *([answer] if answer is not None else [])]
+    answered = [answer] if answer is not None else []
+    _unindex(db, reader, seq, message_ids(db, seq)[seen:] + answered)
+    parts = [*struct.unpack(f"<{len(own) // 4}I", own), *answered]
     db.executemany("INSERT OR IGNORE INTO orphan VALUES ('message', ?)", [(id,) for id in parts])
     db.execute("INSERT OR IGNORE INTO orphan VALUES ('frame', ?)", (frame,))
 
@@ -132,7 +123,7 @@ def _reports(db: sqlite3.Connection, gone: _Gone) -> int:
 
 
 def _delete(db: sqlite3.Connection, gone: _Gone) -> None:
-    for table in ("response", "span", "answer_id", "imported", "signal", "request", "record"):
+    for table in ("point", "response", "span", "answer_id", "imported", "signal", "request", "record"):
         db.execute(f"DELETE FROM {table} WHERE seq IN ({gone.marks})", gone.seqs)
     db.execute(f"DELETE FROM signal WHERE at IN ({gone.marks})", gone.seqs)
     for column in ("parent", "retry_of"):

@@ -49,8 +49,10 @@ def classify(facts: Facts) -> Kind:
 
 
 def is_chore(messages: Sequence[StoredMessage]) -> bool:
-    """Whether a request is one of the known chores: a title, a memory extraction, a commit message."""
-    return len(messages) <= _SHORT and any(form in message.text for message in messages for form in _CHORES)
+    """Whether a request is one of the known chores: a title, a memory extraction, a commit message. A long one is known
+    by its system prompt: it may repeat a whole conversation."""
+    looked = messages if len(messages) <= _SHORT else [message for message in messages[:1] if message.role == "system"]
+    return any(form in message.text for message in looked for form in _CHORES)
 
 
 def quotes(messages: Sequence[StoredMessage], title: str) -> bool:

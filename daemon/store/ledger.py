@@ -90,7 +90,7 @@ class Ledger:
             chain = (chain[0], tree.link(chain[0], hash))
         incoming = Incoming(
             exchange, transcript, self._names.id(db, exchange.scenario),
-            self._names.optional_id(db, exchange.agent), chain, hash,
+            self._names.optional_id(db, exchange.agent), chain, hash, tuple(item.key for item in kept),
         )  # fmt: skip
         place = place_of(db, incoming)
         session = sessions.enter(db, incoming, place)
@@ -101,11 +101,7 @@ class Ledger:
         size = len(frame.head) + len(frame.tail) + sum(map(len, raws))
         self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known, size))
         self._bodies(db, incoming, seq, place.parent)
-        stray = _stray(transcript.messages)
-        db.executemany(
-            "INSERT OR IGNORE INTO point VALUES (?,?,?)",
-            [(h, seq, a) for h, a in tree.points(chain, None if answer is None else answer.key, stray=stray)],
-        )
+        self._points(db, incoming, seq, None if answer is None else answer.key)
         self._count(db, incoming, place, (session, seq))
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
@@ -114,6 +110,15 @@ class Ledger:
         uid = db.execute("SELECT uid FROM session WHERE id = ?", (session,)).fetchone()[0]
         t = transcript
         return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason)
+
+    def _points(self, db: sqlite3.Connection, new: Incoming, seq: int, answer: bytes | None) -> None:
+        """Where later requests can join this one."""
+        found = tree.points(new.chain, answer, stray=_stray(new.transcript.messages))
+        if answer is not None:
+            said = (*new.said, answer)
+            tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
+            found += [(tail, True)] if tail is not None else []
+        db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
 
     def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
         exchange, (_, seq) = new.exchange, at
@@ -179,7 +184,7 @@ class Ledger:
         exchange, transcript = new.exchange, new.transcript
         ids = [item.id for item in parts.kept]
         base, kept, depth = self._base(db, ids, place, parts.known)
-        seen = kept if place.edge is Edge.REWRITE else place.seen
+        seen = kept if place.edge in (Edge.REWRITE, Edge.COMPACTION) else place.seen
         size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
         tags, _ = self._redact(json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True).encode())
         db.execute(

@@ -134,16 +134,6 @@ def messages(reader: Reader, ids: Sequence[int]) -> list[StoredMessage]:
     return [found[id] for id in ids]
 
 
-def keys(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, bytes]:
-    """The key of each message."""
-    wanted = sorted(set(ids))
-    found: dict[int, bytes] = {}
-    for start in range(0, len(wanted), _CHUNK):
-        part = wanted[start : start + _CHUNK]
-        found.update(db.execute(f"SELECT id, key FROM message WHERE id IN ({','.join('?' * len(part))})", part))
-    return found
-
-
 def words(added: Iterable[StoredMessage]) -> str:
     """What the full-text index holds of a record that added these. The same text again takes it out."""
     text = "\n".join(message.text for message in added if message.role != "system")

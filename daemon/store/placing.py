@@ -20,7 +20,8 @@ class Edge(StrEnum):
     START = "start"  # nothing before it
     NEXT = "next"  # goes on where the parent ended
     FORK = "fork"  # goes on where something else already did
-    REWRITE = "rewrite"  # same session, other history: compaction, an edited past
+    REWRITE = "rewrite"  # same session, other history: an edited past, a new beginning
+    COMPACTION = "compaction"  # same session, a shorter history in its place
     SPAWN = "spawn"  # a sub-agent's first
 
 
@@ -66,6 +67,8 @@ class Incoming:
     agent: int | None
     chain: Sequence[bytes]
     hash: bytes
+    #: The key of each message.
+    said: Sequence[bytes] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -92,7 +95,13 @@ def place(db: sqlite3.Connection, new: Incoming) -> Place:
         return _placed(Place(session, kind, Edge.START))
     if kind is Kind.SUBAGENT:
         return Place(session, kind, Edge.SPAWN, tree.last_of(db, keyed.id, new.exchange.spawner) or keyed.main_seq)
-    return _placed(Place(session, kind, Edge.REWRITE, keyed.main_seq))
+    return _placed(Place(session, kind, _rewritten(db, new, keyed.main_seq), keyed.main_seq))
+
+
+def _rewritten(db: sqlite3.Connection, new: Incoming, before: int) -> Edge:
+    """What became of a history that is not gone on from: summed up, or only another one."""
+    (messages,) = db.execute("SELECT messages FROM record WHERE seq = ?", (before,)).fetchone()
+    return Edge.COMPACTION if 0 < len(new.transcript.messages) < messages else Edge.REWRITE
 
 
 def _previous(db: sqlite3.Connection, new: Incoming, session: int | None) -> tree.Found | None:
@@ -117,15 +126,30 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
         owner = _owner_of_side(db, new)
         if owner is not None:
             return Place(owner.id, Kind.SIDE, Edge.START)
+        found = _by_tail(db, new)
+        going_on = Edge.NEXT if found is None else _rewritten(db, new, found.seq)
+    else:
+        going_on = Edge.NEXT
+    if found is None:
         return _placed(Place(None, _kind(new, None, None), Edge.START))
     owner = _load(db, found.session)
     kind = _kind(new, owner, found)
     stranger = bool(new.keys) and owner.key is not None
     if found.leaf and not stranger:
-        return _placed(Place(owner.id, kind, Edge.NEXT, found.seq, found.covered))
+        return _placed(Place(owner.id, kind, going_on, found.seq, found.covered))
     if not stranger and tree.resumed(db, found, owner.main_seq):
         return _placed(Place(owner.id, kind, Edge.REWRITE, owner.main_seq))
     return _placed(Place(None, kind, Edge.FORK, found.seq, found.covered, owner.id))
+
+
+def _by_tail(db: sqlite3.Connection, new: Incoming) -> tree.Found | None:
+    """The record whose answer is the last one that was sent along, with what led to it: resumed under a new beginning,
+    as Qwen Code does, or after a compaction that kept the end."""
+    last = max((n for n, message in enumerate(new.transcript.messages) if message.role == "assistant"), default=0)
+    if new.exchange.subagent is not None or kinds.is_chore(new.transcript.messages):
+        return None
+    point = tree.tail(new.exchange.scenario, new.exchange.dialect, new.said, last)
+    return None if point is None else tree.find_tail(db, point)
 
 
 def _by_key(db: sqlite3.Connection, new: Incoming) -> _Open | None:

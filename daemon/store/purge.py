@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from daemon.core.errors import Conflict, NotFound, StoreError, UsageError
-from daemon.core.rows import Purge, Purged
+from daemon.core.privacy import Purge, Purged
 from daemon.store import audit, forget, sweep
 from daemon.store.connection import Pool, Reader
 from daemon.store.packing import Packer

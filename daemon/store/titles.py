@@ -3,10 +3,10 @@
 import unicodedata
 from typing import Final
 
+from daemon.store import person
+
 TITLE: Final = 80
 PREVIEW: Final = 160
-_OPEN: Final = "<system-reminder>"
-_CLOSE: Final = "</system-reminder>"
 #: How much of a text is looked at to fill a line: this many times its length, white space folded or not.
 _LOOK: Final = 16
 _LOOK_FOLDED: Final = 2
@@ -20,21 +20,8 @@ def one_line(text: str, limit: int = PREVIEW) -> str:
 
 
 def title(text: str) -> str:
-    """A session's title: what the person wrote, without the reminders that agents put around it."""
-    return one_line(_without_reminders(text), TITLE)
-
-
-def _without_reminders(text: str) -> str:
-    kept: list[str] = []
-    position = 0
-    while (begin := text.find(_OPEN, position)) >= 0:
-        kept.append(text[position:begin])
-        end = text.find(_CLOSE, begin)
-        if end < 0:
-            return "".join(kept)
-        position = end + len(_CLOSE)
-    kept.append(text[position:])
-    return "".join(kept)
+    """A session's title: what the person wrote, without what agents put around it; empty where they wrote nothing."""
+    return one_line(person.written(text), TITLE)
 
 
 def _visible(text: str) -> str:

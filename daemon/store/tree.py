@@ -15,6 +15,8 @@ from daemon.core.records import Dialect, End, Kind
 
 #: Records looked at where many share a point (the same first prompt sent a thousand times).
 _CANDIDATES: Final = 16
+#: Messages before an answer that tell it from an equal one somewhere else.
+_TAIL: Final = 3
 _LEAF: Final = "r.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')"
 
 
@@ -54,6 +56,23 @@ def points(chain: Sequence[bytes], answer: bytes | None, *, stray: bool) -> list
         if stray:
             found.append((link(chain[-2], answer), True))
     return found
+
+
+def tail(scenario: str, dialect: Dialect, said: Sequence[bytes], at: int) -> bytes | None:
+    """A point for an answer by the messages right before it: where an agent that resumes writes the beginning anew.
+
+    ``said[at]`` is the answer's key. None where so little stands before it that it is the beginning itself.
+    """
+    if at < _TAIL:
+        return None
+    words = b"\0".join((b"tail", scenario.encode(), dialect.encode()))
+    return blake2b(words + b"".join(said[at - _TAIL : at + 1]), digest_size=16).digest()
+
+
+def find_tail(db: sqlite3.Connection, point: bytes) -> Found | None:
+    """The latest record with that point, where a single session has it."""
+    found = _at(db, point, 0, None)
+    return found[0] if found and _one_session(found) else None
 
 
 def find(

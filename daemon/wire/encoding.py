@@ -2,6 +2,7 @@
 
 import io
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 import zstandard
@@ -23,6 +24,31 @@ def decoded(body: bytes, encodings: str) -> bytes:
         if body and name not in ("", "identity"):
             body = _undo(body, name)
     return body
+
+
+class Undoing:
+    """`decoded` in pieces, as they come."""
+
+    def __init__(self, encoding: str) -> None:
+        """Raises Undecodable for an encoding that is not known, or more than one."""
+        name = encoding.strip().lower()
+        if name in ("gzip", "x-gzip", "deflate"):
+            # 47: gzip or zlib, told by the first bytes.
+            self._undo: Callable[[bytes], bytes] = zlib.decompressobj(wbits=47).decompress
+        elif name == "zstd":
+            self._undo = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress
+        elif name == "identity":
+            self._undo = bytes
+        else:
+            raise Undecodable(f"the encoding {name!r} cannot be read here")
+        self._name = name
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Raises Undecodable."""
+        try:
+            return self._undo(chunk)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise Undecodable(f"the body is not {self._name}: {error}") from None
 
 
 def readable(accepted: bytes) -> bytes:

@@ -11,17 +11,25 @@ from typing import Final
 
 #: An unfinished event longer than this is passed on as it comes.
 LIMIT: Final = 64 * 1024
+#: The last one is kept back up to this: a Responses stream ends with all of its answer in one event.
+LAST_LIMIT: Final = 16 * 1024 * 1024
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOUNDARY: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 #: A line that starts a stream's last event: a terminal one, or an error (a provider's 200 can still fail; the shapes
 #: are those of vLLM, SGLang and gateways). ``"error": null`` in every chunk is somebody's habit and no error.
 _LAST: Final = re.compile(
-    rb"[\r\n](?:(?P<end>data: ?\[DONE\]|event: ?message_stop|data: ?\{\s*\"type\"\s*:\s*\"message_stop\")"
+    rb"[\r\n](?:(?P<end>data: ?\[DONE\]|event: ?message_stop|data: ?\{\s*\"type\"\s*:\s*\"message_stop\""
+    rb"|event: ?response\.(?:completed|incomplete)"
+    rb"|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.(?:completed|incomplete)\")"
+    rb"|event: ?response\.failed|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.failed\""
     rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
 )
 #: Looked for first: hardly any event has one of these, and looking costs a tenth of the pattern.
-_WORDS: Final = (b"[DONE]", b"message_stop", b"error", b"detail")
+_ERRORS: Final = (b"error", b"detail")
+_WORDS: Final = (
+    b"[DONE]", b"message_stop", *_ERRORS, b"response.completed", b"response.incomplete", b"response.failed",
+)  # fmt: skip
 #: Chat chunks name why they stop; some providers then send no ``[DONE]``.
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
@@ -40,6 +48,8 @@ class Relay:
         self._opaque: bool | None = None  # None: too early to tell
         self._ended = False
         self._finished = False
+        #: What was passed on so far ends where an event ends.
+        self.between = True
         #: An error event came by.
         self.failed = False
 
@@ -53,10 +63,14 @@ class Relay:
         if self._opaque is None:
             self._opaque = _opaque(self._held + chunk)
         if self._opaque:
+            self.between = False
             return self._pass(self._held + chunk, b"")
         if self._opaque is None or self._ended:
             self._held += chunk
-            return self._pass(self._held, b"") if len(self._held) > LIMIT else b""
+            if len(self._held) <= (LAST_LIMIT if self._ended else LIMIT):
+                return b""
+            self.between = False
+            return self._pass(self._held, b"")
         data = self._held + chunk
         seen = self._before + data
         if not self._finished and _FINISH.search(seen):
@@ -65,8 +79,10 @@ class Relay:
         if last:
             self._ended, self.failed = True, last["end"] is None
         cut = max(_end_of_events(seen, last.start() + 1 if last else len(seen)) - 1, 0)
+        if cut:
+            self.between = True
         if not last and len(data) - cut > LIMIT:
-            cut = len(data)
+            cut, self.between = len(data), False
         return self._pass(data[:cut], data[cut:])
 
     def release(self) -> bytes:
@@ -82,7 +98,12 @@ class Relay:
 def whole(body: bytes, *, stream: bool) -> Relay:
     """What a body says of its own end that no `Relay` saw passing: one that was compressed, or no stream."""
     relay = Relay()
-    relay.feed(body if stream else b"data: " + body[:LIMIT].lstrip())
+    if stream:
+        relay.feed(body)
+    else:
+        start = body[:LIMIT].lstrip()
+        last = _LAST.match(b"\ndata: " + start) if any(word in start for word in _ERRORS) else None
+        relay.failed = last is not None and last["end"] is None
     return relay
 
 

@@ -1,9 +1,10 @@
-"""A provider for tests: real HTTP on a loopback port, both dialects, a script of turns, and faults.
+"""A provider for tests: real HTTP on a loopback port, every dialect, a script of turns, and faults.
 
     with running_provider() as provider:              # the script TASK: text and a shell call, two calls, a final
     provider.url                                  # "http://127.0.0.1:PORT"; agents and clients append /v1/…
     provider.requests                             # what came in, in order: method, path, query, headers, body
     provider.faults.append(Fault(status=429, headers={"retry-after": "1"}))   # for the next inference request
+    provider.faulty = lambda asked: …             # only for those, by the request's JSON
     provider.pace = 0.005                         # seconds between the events of a stream
     provider.gzip, provider.framing, provider.echo
     provider.reply = lambda asked: Turn(…)        # instead of the script: an answer made from the request's JSON
@@ -34,9 +35,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from daemon.wire.encoding import decoded
 from tests.fakes import shapes
+from tests.fakes.responses_shape import Responses
+
+Shape = shapes.Chat | shapes.Messages | Responses
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
-Framing = Literal["plain", "crlf", "no-space", "comments", "tiny", "no-end"]
+Framing = Literal["plain", "crlf", "no-space", "comments", "tiny", "halves", "no-end", "only-pings"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ class Fault:
 
     ``status``: that error, in the dialect's shape, with ``headers``. ``drop``: the connection breaks before the first
     byte. ``after``: it breaks after so many events. ``hang``: nothing comes until the client leaves. ``error_after``:
-    after so many events an error event ends the stream, inside the 200.
+    after so many events an error event ends the stream, inside the 200. ``wait``: so many seconds pass before anything
+    else, also before the answer.
     """
 
     status: int | None = None
@@ -81,6 +86,7 @@ class Fault:
     after: int | None = None
     hang: bool = False
     error_after: int | None = None
+    wait: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,7 @@ class Provider:
         self.url = ""
         self.requests: list[Received] = []
         self.faults: deque[Fault] = deque()
+        self.faulty: Callable[[Any], bool] = bool
         self.pace = 0.0
         self.gzip = False
         self.framing: Framing = "plain"
@@ -121,6 +128,7 @@ class Provider:
             routes=[
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/responses", self._responses, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
                 Route("/{path:path}", self._unknown, methods=["GET", "POST", "PUT", "DELETE"]),
@@ -139,12 +147,16 @@ class Provider:
     async def _messages(self, request: Request) -> Response:
         return await self._answer(request, shapes.Messages)
 
-    async def _answer(self, request: Request, shape: type[shapes.Chat | shapes.Messages]) -> Response:
+    async def _responses(self, request: Request) -> Response:
+        return await self._answer(request, Responses)
+
+    async def _answer(self, request: Request, shape: type[Shape]) -> Response:
         received = await self._note(request)
-        fault = self.faults.popleft() if self.faults else Fault()
         asked = received.json()
+        fault = self.faults.popleft() if self.faults and self.faulty(asked) else Fault()
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
+        await asyncio.sleep(fault.wait)
         if fault.drop:
             transport.abort()
         if fault.hang:
@@ -164,9 +176,7 @@ class Provider:
             self._paced(events, fault, transport), media_type="text/event-stream", headers=self.headers
         )
 
-    def _turn(
-        self, received: Received, dialect: "shapes.Chat | shapes.Messages"
-    ) -> tuple[str, list[tuple[str, str]], str]:
+    def _turn(self, received: Received, dialect: Shape) -> tuple[str, list[tuple[str, str]], str]:
         if self.echo:
             return hashlib.sha256(received.body).hexdigest(), [], ""
         scripted = self.turns[min(dialect.answered(), len(self.turns) - 1)]
@@ -191,6 +201,10 @@ class Provider:
         if self.framing == "tiny":
             whole = b"".join(events)
             return [whole[i : i + 7] for i in range(0, len(whole), 7)]
+        if self.framing == "halves":
+            return [half for event in events for half in (event[: len(event) // 2], event[len(event) // 2 :])]
+        if self.framing == "only-pings":
+            return [shapes.PING] * 3
         return events[:-1] if self.framing == "no-end" else events
 
     async def _paced(self, events: list[bytes], fault: Fault, transport: asyncio.Transport) -> AsyncIterator[bytes]:
@@ -247,14 +261,9 @@ def running_provider(turns: Sequence[Turn] = TASK) -> Iterator[Provider]:
     """Serve until the block ends."""
     provider = Provider(turns)
     config = uvicorn.Config(
-        provider.app(),
-        port=0,
-        http=_protocol(provider),
-        ws="none",
-        lifespan="off",
-        log_config=None,
+        provider.app(), port=0, http=_protocol(provider), ws="none", lifespan="off", log_config=None,
         timeout_graceful_shutdown=1,
-    )
+    )  # fmt: skip
     server = uvicorn.Server(config)
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()

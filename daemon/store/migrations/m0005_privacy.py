@@ -8,6 +8,7 @@ STATEMENTS: Final = (
     "CREATE INDEX frame_base ON frame (base) WHERE base IS NOT NULL",
     "CREATE INDEX span_base ON span (base) WHERE base IS NOT NULL",
     "CREATE INDEX session_parent ON session (parent) WHERE parent IS NOT NULL",
+    "CREATE INDEX point_seq ON point (seq)",
     "CREATE INDEX answer_id_seq ON answer_id (seq)",
     # Messages and frames of records that are gone: removed unless another record holds them. `kind`: message, frame.
     "CREATE TABLE orphan (kind TEXT NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (kind, id)) WITHOUT ROWID",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daemon.core.errors import BadRequest, TooLarge
+from daemon.core.errors import BadRequest, TooLarge, TooSlow
 from daemon.server.incoming import ClientGone, plain, read_body, until_gone
 
 
@@ -77,3 +77,8 @@ async def test_an_encoding_is_undone_or_refused_by_name() -> None:
     assert await plain(b"{}", "") == b"{}"
     with pytest.raises(BadRequest, match="'br'"):
         await plain(b"{}", "br")
+
+
+async def test_a_client_that_stops_inside_its_body_is_told() -> None:
+    with pytest.raises(TooSlow, match="after 3 bytes"):
+        await read_body(scope(), sending(part(b"abc", more=True)), 100, patience=0.01)

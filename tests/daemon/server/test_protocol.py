@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from daemon.core.paths import Home
 from daemon.server.protocol import Connection
@@ -52,3 +53,38 @@ async def test_a_connection_that_says_nothing_is_closed() -> None:
         writer.close()
     server.should_exit = True
     await serving
+
+
+async def test_a_client_that_stops_reading_is_left_in_the_end() -> None:
+    class Impatient(Connection):
+        stalled_seconds = 0.1
+
+    gone = asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        watch = asyncio.create_task(_until_gone(receive, gone))
+        while not gone.is_set():
+            await send({"type": "http.response.body", "body": b"x" * 65_536, "more_body": True})
+        await watch
+
+    config = uvicorn.Config(app, http=Impatient, lifespan="off", log_config=None, port=0)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with socket.socket() as reads_nothing:
+        reads_nothing.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(reads_nothing, ("127.0.0.1", port))
+        await asyncio.get_running_loop().sock_sendall(reads_nothing, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        async with asyncio.timeout(10):
+            await gone.wait()
+    server.should_exit = True
+    await serving
+
+
+async def _until_gone(receive: Receive, gone: asyncio.Event) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    gone.set()

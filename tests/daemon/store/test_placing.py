@@ -2,7 +2,7 @@
 
 from daemon.core.records import Kind
 from daemon.store.db import Store
-from tests.fakes.exchanges import Conversation, assistant, record, system, transcript, user
+from tests.fakes.exchanges import Conversation, assistant, record, system, tool, transcript, user
 
 
 def test_a_key_in_the_body_is_a_session_of_its_own(store: Store) -> None:
@@ -53,3 +53,34 @@ def test_quotes_in_ids_are_only_text(store: Store) -> None:
     two = record(store, transcript([user("r")], keys=(key,), previous=key))
     assert one.session == two.session
     assert store.counts()["records"] == 2
+
+
+def test_a_resumed_conversation_under_a_new_beginning_goes_on(store: Store) -> None:
+    """Qwen Code writes its first message anew (the directory has changed) and sends no id."""
+    said = [system("s"), user("files: a"), user("do it"), assistant("calling"), tool("done 7f3")]
+    first = record(store, transcript(said, "it is done"))
+    resumed = [system("s"), user("files: a b"), *said[2:], assistant("it is done"), user("again")]
+    second = record(store, transcript(resumed, "done again"))
+    assert (second.session, second.kind) == (first.session, Kind.MAIN)
+    assert store.record(second.receipt).parent == first.receipt
+    third = record(store, transcript([*resumed, assistant("done again"), user("more")]))
+    assert third.session == first.session
+    assert store.session(first.session).turns == 3
+
+
+def test_equal_ends_of_several_conversations_are_not_guessed(store: Store) -> None:
+    end = [user("do it"), assistant("calling"), tool("done")]
+    for beginning in ("one", "two"):
+        record(store, transcript([system("s"), user(beginning), *end], "it is done"))
+    record(store, transcript([system("s"), user("three"), *end, assistant("it is done"), user("again")]))
+    assert store.counts()["sessions"] == 3
+
+
+def test_a_chore_that_repeats_a_long_conversation_is_a_side_call(store: Store) -> None:
+    """Qwen Code's memory extraction has tools, and all that was said."""
+    talk = Conversation(store)
+    for n in range(5):
+        talk.turn(f"q{n}")
+    chore = [system("Managed memory has TWO directories"), *talk.said[1:], user("extract")]
+    side = record(store, transcript(chore))
+    assert (side.kind, store.counts()["sessions"]) == (Kind.SIDE, 1)

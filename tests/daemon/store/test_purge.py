@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Conflict, NotFound, UsageError
+from daemon.core.privacy import Purge, Purged
 from daemon.core.records import End, StoredMessage, TokenSpan
-from daemon.core.rows import NewReport, Purge, Purged
+from daemon.core.rows import NewReport
 from daemon.store import audit
 from daemon.store.db import Store
 from daemon.store.jobs import Claim, NewJob

@@ -1,0 +1,58 @@
+"""What is made of a record after it was acknowledged: its words in the full-text index, and the signals it shows.
+
+Done by the writer while nothing waits. A mark in ``tally`` says how far it is, so a crash costs nothing but the work
+since. System prompts are left out of the index: every session has them.
+"""
+
+import sqlite3
+from typing import Any
+
+from daemon.core.records import Dialect, End, Kind, StoredMessage
+from daemon.store import messages as content
+from daemon.store import signals
+from daemon.store.connection import Reader
+from daemon.store.requests import message_ids
+
+#: Records a transaction: a few ms, so that a waiting record is not kept long.
+BATCH = 16
+
+
+def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) -> int:
+    """Do the next records inside the writer's transaction; returns how many there were. Without ``read`` there are no
+    signals."""
+    mark = db.execute("SELECT indexed FROM tally").fetchone()[0]
+    rows = db.execute(
+        """SELECT r.seq, q.seen, q.answer, r.dialect, r.kind, r."end", r.parent, r.retry_of, r.edge
+        FROM request q JOIN record r ON r.seq = q.seq WHERE q.seq > ? ORDER BY q.seq LIMIT ?""",
+        (mark, BATCH),
+    ).fetchall()
+    for seq, seen, answer, *facts in rows:
+        new = content.messages(reader, message_ids(db, seq)[seen:])
+        _index(db, seq, [*new, *(content.messages(reader, [answer]) if answer is not None else [])])
+        if read is not None:
+            shown = _shown(db, seq, facts)
+            told = [read(shown.dialect, one.raw) for one in new] if shown.parent is not None else []
+            signals.keep(db, seq, list(signals.of(shown, told)))
+    if rows:
+        db.execute("UPDATE tally SET indexed = ?", (rows[-1][0],))
+    return len(rows)
+
+
+def _index(db: sqlite3.Connection, seq: int, added: list[StoredMessage]) -> None:
+    db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(added)))
+
+
+def _shown(db: sqlite3.Connection, seq: int, facts: list[Any]) -> signals.Shown:
+    dialect, kind, end, parent, retry_of, edge = facts
+    left = _left(db, seq, parent) if edge == "fork" and kind == Kind.MAIN else None
+    return signals.Shown(seq, Dialect(dialect), Kind(kind), End(end), parent, retry_of, left)
+
+
+def _left(db: sqlite3.Connection, seq: int, parent: int) -> int | None:
+    """The main line's record that went on from the same place before, in the session where that place is."""
+    row = db.execute(
+        """SELECT max(seq) FROM record WHERE session = (SELECT session FROM record WHERE seq = ?1)
+        AND seq > ?1 AND seq < ?2 AND parent = ?1 AND kind = 'main' AND "end" = 'ok'""",
+        (parent, seq),
+    ).fetchone()
+    return None if row is None else row[0]

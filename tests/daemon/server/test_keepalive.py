@@ -1,0 +1,165 @@
+"""A silent stream says so in its dialect's own form: before the first byte, between events, never inside one."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.provider import Fault, Provider, Turn, running_provider
+
+CHAT = "/v1/chat/completions"
+MESSAGES = "/v1/messages"
+BOTH = pytest.mark.parametrize("path", [CHAT, MESSAGES])
+PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+SILENCE = 0.15
+
+
+@pytest.fixture(scope="module")
+def one_provider() -> Iterator[Provider]:
+    with running_provider((Turn("Hello after a while."),)) as running:
+        yield running
+
+
+@pytest.fixture
+def provider(one_provider: Provider) -> Iterator[Provider]:
+    one_provider.requests.clear()
+    yield one_provider
+    one_provider.faults.clear()
+    one_provider.pace, one_provider.gzip, one_provider.framing = 0.0, False, "plain"
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    config = f"""
+server: {{port: 0, keepalive_seconds: {SILENCE}}}
+engine: openai
+engines:
+  openai: {{base_url: "{one_provider.url}/v1", api: openai}}
+  anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
+models: {{twice: [openai, openai]}}
+"""
+    with running_daemon(module_home, config) as running:
+        yield running
+
+
+def ask(model: str = "slow", *, stream: bool = True) -> dict[str, Any]:
+    return {"model": model, "max_tokens": 50, "stream": stream, "messages": [{"role": "user", "content": "hi"}]}
+
+
+def frames(raw: bytes) -> list[bytes]:
+    """Every event, whole; each of ours and of the provider's must be one that its clients can parse."""
+    assert raw.endswith(b"\n\n")
+    found = [frame + b"\n\n" for frame in raw.split(b"\n\n")[:-1]]
+    for frame in found:
+        data = frame[frame.index(b"data: ") + 6 :].strip()
+        assert data == b"[DONE]" or isinstance(json.loads(data), dict)
+    return found
+
+
+def is_ours(frame: bytes) -> bool:
+    return frame == PING or b"chatcmpl-reef" in frame
+
+
+def split(raw: bytes) -> tuple[int, bytes]:
+    """(keep-alives, the bytes without them)"""
+    found = frames(raw)
+    return sum(map(is_ours, found)), b"".join(frame for frame in found if not is_ours(frame))
+
+
+@BOTH
+def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    _, _, usual = daemon.post(path, ask())
+    provider.faults.append(Fault(wait=SILENCE * 5))
+    status, headers, raw = daemon.post(path, ask())
+    count, rest = split(raw)
+    assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert 2 <= count <= 6
+    assert _without_ids(rest) == _without_ids(usual)
+    row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+    assert (row["end"], row["status"], row["preview"]) == ("ok", 200, "Hello after a while.")
+    kept = daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/response")[1]
+    assert kept == rest  # ours are not the provider's words
+
+
+def _without_ids(raw: bytes) -> list[str]:
+    return [frame.decode().partition('"created"')[0].partition("msg_")[0][:30] for frame in frames(raw)]
+
+
+@BOTH
+def test_a_provider_that_pauses(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    provider.pace = SILENCE * 1.6
+    _, headers, raw = daemon.post(path, ask())
+    count, rest = split(raw)
+    assert count >= 2
+    assert daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/response")[1] == rest
+
+
+@BOTH
+def test_never_inside_an_event(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    provider.framing, provider.pace = "halves", SILENCE * 1.3
+    count, rest = split(daemon.post(path, ask())[2])
+    assert count >= 2
+    assert b"[DONE]" in rest or b"message_stop" in rest
+
+
+@BOTH
+def test_an_error_that_comes_too_late_for_its_status_ends_the_stream(
+    daemon: RunningDaemon, provider: Provider, path: str
+) -> None:
+    provider.faults.append(Fault(wait=SILENCE * 3, status=429))
+    status, headers, raw = daemon.post(path, ask())
+    assert status == 200
+    last = json.loads(frames(raw)[-1].partition(b"data: ")[2])
+    assert last["error"]["type"] == "rate_limit_error"
+    assert "the provider answered 429" in last["error"]["message"]
+    row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+    assert (row["end"], row["error"]) == ("error", "the provider answered 429")
+
+
+@BOTH
+def test_a_break_before_the_first_byte_is_told_too(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    provider.faults.extend([Fault(wait=SILENCE * 3, drop=True), Fault(drop=True)])  # a stale connection is replaced
+    _, headers, raw = daemon.post(path, ask())
+    assert "reef doctor" in json.loads(frames(raw)[-1].partition(b"data: ")[2])["error"]["message"]
+    assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "error"
+
+
+def test_the_next_engine_may_still_answer(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.faults.append(Fault(wait=SILENCE * 3, status=503))
+    _, headers, raw = daemon.post(CHAT, ask("twice"))
+    count, rest = split(raw)
+    assert count >= 1
+    assert rest.endswith(b"data: [DONE]\n\n")
+    assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "ok"
+
+
+def test_a_compressed_answer_goes_on_in_plain_where_keep_alives_went_before(
+    daemon: RunningDaemon, provider: Provider
+) -> None:
+    provider.gzip = True
+    provider.faults.append(Fault(wait=SILENCE * 3))
+    response = daemon.open(MESSAGES, ask(), headers={"accept-encoding": "gzip"})
+    assert response.getheader("content-encoding") is None
+    count, rest = split(response.read())
+    assert count >= 1
+    assert b"message_stop" in rest
+
+
+def test_a_compressed_stream_is_left_alone(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.gzip = True
+    response = daemon.open(MESSAGES, ask(), headers={"accept-encoding": "gzip"})
+    assert response.getheader("content-encoding") == "gzip"
+    assert b"message_stop" in gzip.decompress(response.read())
+
+
+@BOTH
+def test_who_did_not_ask_for_a_stream_waits_for_the_status(
+    daemon: RunningDaemon, provider: Provider, path: str
+) -> None:
+    provider.faults.append(Fault(wait=SILENCE * 3, status=429, headers={"retry-after": "3"}))
+    status, headers, _ = daemon.post(path, ask(stream=False))
+    assert (status, headers["retry-after"]) == (429, "3")
