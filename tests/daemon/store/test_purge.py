@@ -17,6 +17,8 @@ from daemon.store.db import Store
 from daemon.store.jobs import Claim, NewJob
 from tests.fakes.exchanges import STARTED_NS, Conversation, assistant, record, transcript, user
 
+COVERS = ("daemon/store/forget.py", "daemon/store/sweep.py")
+
 LONG = " and so on, at some length, so that it is worth a dictionary" * 8
 
 
