@@ -63,6 +63,7 @@ class Remote:
         self._config = config
         self._base = _base(URL(config.base_url), config.api)
         self._host = self._base.host or ""
+        self._is_here = _loopback(self._host)
         self._pooled: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
         self._running = 0
@@ -107,7 +108,7 @@ class Remote:
             data=io.BytesIO(request.body) if request.body else None,
             headers=headers,
             allow_redirects=False,
-            proxy=_proxy(url),
+            proxy=None if self._is_here else _proxy(url),
             trace_request_ctx=facts,
         )
 
@@ -264,9 +265,8 @@ def _text(value: bytes) -> str:
 
 
 def _proxy(url: URL) -> URL | None:
-    """The environment's proxy for a URL; none for loopback, whatever the environment says."""
-    host = url.host or ""
-    if _loopback(host) or proxy_bypass(host):
+    """The environment's proxy for a URL. Not for loopback, whatever the environment says."""
+    if proxy_bypass(url.host or ""):
         return None
     proxies = getproxies_environment()
     proxy = proxies.get(url.scheme) or proxies.get("all")

@@ -95,19 +95,6 @@ def notes(daemon: Runtime) -> list[str]:
     return [*daemon.heads.notes(), *(note for note in others if note)]
 
 
-async def sessions(request: Request) -> Response:
-    query = request.query_params
-    items, cursor = await read(
-        runtime(request).store.sessions,
-        scenario=query.get("scenario"),
-        limit=page_limit(request),
-        before=query.get("before"),
-        after=query.get("after"),
-    )
-    total = None if query.get("scenario") else (await read(runtime(request).store.counts))["sessions"]
-    return answer({"items": items, "next": cursor, "total": total})
-
-
 async def records(request: Request) -> Response:
     query = request.query_params
     items, cursor = await read(

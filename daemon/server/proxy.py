@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
 
@@ -134,9 +134,10 @@ class DataPlane:
         """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
         call.engine = target.engine.name
         try:
-            if isinstance(target.engine, RelayEngine):
+            if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
+                engine = cast(RelayEngine, target.engine)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
-                return await self._relay(call, outgoing, target.engine, request, last=last)
+                return await self._relay(call, outgoing, engine, request, last=last)
             await self._generate(call, outgoing, target.engine, call.codec.parse(body))
         except EngineError as error:
             if last or outgoing.begun or not another_may_answer(error.status):

@@ -16,13 +16,26 @@ from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SessionRow, SignalRow
-from daemon.store import afterwards, feedback, records, requests, rollups, sessions, signals, spans, tasks, verify
+from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
+from daemon.store import (
+    afterwards,
+    feedback,
+    records,
+    requests,
+    rollups,
+    search,
+    sessions,
+    signals,
+    spans,
+    tasks,
+    verify,
+)
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
+from daemon.store.query import Query
 from daemon.store.signals import Read
 from daemon.store.writer import Hooks, Job, Writer
 
@@ -126,6 +139,19 @@ class Store:
         """Latest first, or with ``after`` (a seq) oldest first; with the cursor of the next page."""
         with self._pool.reader() as reader:
             return records.records(reader, session, limit, before=before, after=after)
+
+    def search(self, query: Query, *, limit: int = 50, before: str | None = None) -> SearchPage:
+        """Records that a query finds, newest first. A page may be short and have a next one."""
+        with self._pool.reader() as reader:
+            return search.search(reader, query, limit, before)
+
+    def sessions_with(
+        self, query: Query, *, limit: int = 50, before: str | None = None
+    ) -> tuple[list[SessionRow], str | None]:
+        """Sessions with such records, the newest record first, with the cursor of the next page."""
+        with self._pool.reader() as reader:
+            found, cursor = search.sessions_with(reader, query, limit, before)
+            return [sessions.session(reader, uid) for uid in found], cursor
 
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""

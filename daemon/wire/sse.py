@@ -26,8 +26,9 @@ _LAST: Final = re.compile(
     rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
 )
 #: Looked for first: hardly any event has one of these, and looking costs a tenth of the pattern.
+_ERRORS: Final = (b"error", b"detail")
 _WORDS: Final = (
-    b"[DONE]", b"message_stop", b"error", b"detail", b"response.completed", b"response.incomplete", b"response.failed",
+    b"[DONE]", b"message_stop", *_ERRORS, b"response.completed", b"response.incomplete", b"response.failed",
 )  # fmt: skip
 #: Chat chunks name why they stop; some providers then send no ``[DONE]``.
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
@@ -97,7 +98,12 @@ class Relay:
 def whole(body: bytes, *, stream: bool) -> Relay:
     """What a body says of its own end that no `Relay` saw passing: one that was compressed, or no stream."""
     relay = Relay()
-    relay.feed(body if stream else b"data: " + body[:LIMIT].lstrip())
+    if stream:
+        relay.feed(body)
+    else:
+        start = body[:LIMIT].lstrip()
+        last = _LAST.match(b"\ndata: " + start) if any(word in start for word in _ERRORS) else None
+        relay.failed = last is not None and last["end"] is None
     return relay
 
 

@@ -58,7 +58,24 @@ COMMANDS: Final[dict[str, Command | Group]] = {
     "traces": Group(
         "What your agents did: sessions and their conversations.",
         {
-            "list": Command("traces:list_sessions", "Sessions, newest first.", ("reef traces list -n 20",)),
+            "list": Command(
+                "traces:list_sessions",
+                "Sessions, newest first.",
+                ("reef traces list -n 20", "reef traces list 'agent:pi has:feedback since:2d'"),
+            ),
+            "search": Command(
+                "traces:search",
+                "Find records by words and fields.",
+                (
+                    "reef traces search timeout",
+                    "reef traces search 'agent:pi status:failed since:2d \"no such file\" -retry'",
+                ),
+            ),
+            "stats": Command(
+                "traces:stats",
+                "Sums by day or hour.",
+                ("reef traces stats", "reef traces stats --by agent,model --since 7d", "reef traces stats --hourly"),
+            ),
             "show": Command(
                 "traces:show",
                 "One session as a conversation.",

@@ -37,7 +37,7 @@ STATEMENTS: Final = (
     # What search walks, newest first.
     "CREATE INDEX record_model ON record (model_asked, seq)",
     "CREATE INDEX record_agent ON record (agent, seq) WHERE agent IS NOT NULL",
-    """CREATE INDEX record_end ON record ("end", seq) WHERE "end" <> 'ok'""",
+    """CREATE INDEX record_failed ON record (seq) WHERE "end" <> 'ok'""",
     "CREATE INDEX record_kind ON record (kind, seq) WHERE kind <> 'main'",
     # The id that an answer had on the wire: a request may go on from it by id, and an import may bring it again.
     """CREATE TABLE answer_id (
