@@ -39,8 +39,7 @@ def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) 
 
 
 def _index(db: sqlite3.Connection, seq: int, added: list[StoredMessage]) -> None:
-    text = "\n".join(message.text for message in added if message.role != "system")
-    db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, text.encode("utf-8", "replace").decode()))
+    db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(added)))
 
 
 def _shown(db: sqlite3.Connection, seq: int, facts: list[Any]) -> signals.Shown:

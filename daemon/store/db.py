@@ -35,6 +35,7 @@ from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
+from daemon.store.purge import Purges
 from daemon.store.query import Query
 from daemon.store.signals import Read
 from daemon.store.writer import Hooks, Job, Writer
@@ -52,6 +53,7 @@ class Store:
         self._pool = Pool(path)
         self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
         self.learning = Learning(self._pool, self._transact, self._names, redact)
+        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
 
     @classmethod
     def open(
@@ -243,6 +245,11 @@ class Store:
 
     def _transact(self, apply: Callable[[sqlite3.Connection], Any]) -> "Future[Any]":
         return self._submit(lambda: None, lambda db, _: apply(db))
+
+    def _alone(self, apply: Callable[[sqlite3.Connection], Any]) -> "Future[Any]":
+        future: Future[Any] = Future()
+        self._writer.submit(Job(lambda: None, lambda db, _: apply(db), future, alone=True))
+        return future
 
     def _committed(self, results: list[Any]) -> None:
         appended = [result for result in results if isinstance(result, Appended)]
