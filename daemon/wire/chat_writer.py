@@ -13,7 +13,7 @@ from daemon.wire import jsontext, seal
 from daemon.wire.reader import call_id
 
 #: Names of models that take ``max_completion_tokens`` only; other servers know only ``max_tokens``.
-_OPENAIS: Final = re.compile(r"(?:openai/)?(?:gpt-|chatgpt-|o\d)")
+_OPENAIS: Final = re.compile(r"(?:openai/)?(?:gpt-(?!oss)|chatgpt-|o\d)")
 _EFFORTS: Final = {"max": "high", "xhigh": "high"}
 
 

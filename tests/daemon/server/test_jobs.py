@@ -139,8 +139,8 @@ def test_an_answer_comes_from_the_engine_that_serves_and_is_not_recorded(
     assert (status, told["text"], told["ended"], told["weights"]) == (200, "One sentence.", True, None)
     asked = provider.requests[-1]
     assert asked.header("authorization") == "Bearer provider-key"
-    assert {key: asked.json()[key] for key in ("model", "max_tokens", "temperature", "seed")} == {
-        "model": "gpt-x", "max_tokens": 7, "temperature": 0.5, "seed": 3,
+    assert {key: asked.json()[key] for key in ("model", "max_completion_tokens", "temperature", "seed")} == {
+        "model": "gpt-x", "max_completion_tokens": 7, "temperature": 0.5, "seed": 3,
     }  # fmt: skip
     assert daemon.get("/reef/status")["counts"]["records"] == before
     say(daemon, "by another model", waiting["scenario"], model="claude")
