@@ -172,7 +172,7 @@ def test_an_anthropic_provider_is_asked_in_its_own_words(
     status, told = ask(daemon, waiting)
     assert (status, told["text"]) == (200, "One sentence.")
     asked = provider.requests[-1]
-    assert (asked.path, asked.header("x-api-key"), asked.json()["system"]) == (
+    assert (asked.path, asked.header("x-api-key"), asked.json()["system"][0]["text"]) == (
         "/v1/messages", "provider-key", "Be brief.",
     )  # fmt: skip
 
