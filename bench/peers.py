@@ -16,7 +16,11 @@ from typing import Final
 
 from bench.traffic import Start
 
-_PINS: Final = {"reef-infra": "reef-infra==0.1.3", "litellm": "litellm[proxy]==1.108.13", "mlflow": "mlflow==3.17.2"}
+_PINS: Final = {
+    "reef-infra": "reef-infra==0.1.3",
+    "litellm": "litellm[proxy]==1.108.7",
+    "mlflow": "mlflow[gateway]==3.17.2",
+}
 _TOKEN: Final = "sk-bench-0123456789"
 
 

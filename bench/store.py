@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from daemon.store.connection import open_writer
 from daemon.store.db import Store
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
+from daemon.store.query import parse
 
 _HEAD = b'{"model":"m","messages":['
 _FINAL_BYTES = 340_000
@@ -185,7 +186,7 @@ def lists(folder: Path, records: int) -> None:
         if number % 60 == 0:
             said = [message("system", "You help."), message("user", f"task {number}")]
         answer = message("assistant", f"answer {number} {noise.getrandbits(40):x}")
-        one = turn(said[-8:] if len(said) > 8 else said, answer, tail, number)
+        one = varied(turn(said[-8:] if len(said) > 8 else said, answer, tail, number), number, records)
         pending.append(store.append(one.exchange, lambda one=one: one.transcript))  # type: ignore[misc]
         said = [*said, answer, message("tool", f"result {number}")]
         receipt = one.exchange.receipt if number == records // 2 else receipt
@@ -201,7 +202,6 @@ def lists(folder: Path, records: int) -> None:
     size = path.stat().st_size / 1e6
     print(f"\n{records} records: stored in {loaded:.0f} s, indexed in {indexed:.0f} s more, {size:.0f} MB")
     middle, session_id = str(records // 2), store.record(receipt).session
-    sessions, _ = store.sessions(limit=1000)
     queries: tuple[tuple[str, Callable[[], object]], ...] = (
         ("records, latest page", lambda: store.records()),
         ("records, a page in the middle", lambda: store.records(before=middle)),
@@ -214,23 +214,44 @@ def lists(folder: Path, records: int) -> None:
         ("last answer", lambda: store.last("default")),
         ("reports on a page", lambda: store.reports_on([receipt])),
         ("counts", lambda: store.counts()),
-        (f"search, {len(sessions)} sessions there", lambda: search(path)),
+        *searches(store, session_id),
     )
-    row("query", "p50", "max")
+    row("query", "p50", "p99", "max")
     for what, work in queries:
-        taken = milliseconds(work, 30)
-        row(what, f"{statistics.median(taken):.2f} ms", f"{max(taken):.2f} ms")
+        taken = sorted(milliseconds(work, 200))
+        row(what, *(f"{value:.2f} ms" for value in (taken[100], taken[197], taken[199])))
     store.close()
 
 
-def search(path: Path) -> object:
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    sql = """SELECT r.receipt FROM words CROSS JOIN record r ON r.seq = words.rowid
-        WHERE words MATCH ? ORDER BY words.rowid DESC"""
-    try:
-        return db.execute(f"{sql} LIMIT 50", ("answer",)).fetchall()
-    finally:
-        db.close()
+def varied(one: Turn, number: int, records: int) -> Turn:
+    """Agents, models, failures and sixty days, as a person's records have them."""
+    change: dict[str, object] = {
+        "agent": ("pi", "claude-code", "codex")[number // 60 % 3],
+        "model_asked": "rare" if number % 9973 == 0 else ("large", "small")[number // 60 % 2],
+        "started_ns": time.time_ns() - (records - number) * 60 * 86_400_000_000_000 // records,
+    }
+    if number % 50 == 49:
+        change |= {"end": End.ERROR, "status": 429 if number % 500 == 49 else 500, "error": "rate limit"}
+    return Turn(replace(one.exchange, **change), one.transcript)  # type: ignore[arg-type]
+
+
+def searches(store: Store, session: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Every kind of query, and the ones that find little or nothing in a lot."""
+    for text in (
+        "answer", "answer -rate", "answer 77", "ans*", '"answer 4242"', "agent:pi", "agent:pi status:failed",
+        "status:429", "model:rare", "model:rare agent:codex", "since:1d", "since:40d until:39d",
+        "answer since:40d until:39d",
+        f"answer session:{session}", "kind:retry", "kind:side", "has:feedback", "release:none@1",
+        "-agent:pi -model:large", "agent:nobody answer", "-nothing agent:pi",
+    ):  # fmt: skip
+        yield f"search {text[:60]}", lambda text=text: store.search(parse(text))  # type: ignore[misc]
+    for text in ("agent:pi", "answer", "status:429", "kind:side"):
+        yield f"sessions {text}", lambda text=text: store.sessions_with(parse(text))  # type: ignore[misc]
+    yield "rollup, 30 days", lambda: store.rollups("day", since_ns=time.time_ns() - 30 * 86_400_000_000_000)
+    yield (
+        "rollup, 48 hours by agent and model",
+        lambda: store.rollups("hour", since_ns=time.time_ns() - 48 * 3_600_000_000_000, by=("agent", "model")),
+    )
 
 
 def spans(folder: Path, turns: int) -> None:

@@ -22,6 +22,8 @@ _HERE: Final = Path(__file__).parent
 _CORES: Final = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
 _LOAD_CORE, _SERVER_CORE = str(_CORES[0]), str(_CORES[-1])
 _PATH: Final = "/v1/chat/completions"
+#: As upstream.c answers.
+_ANSWER: Final = "".join(f"word{number} " for number in range(200))
 _WORDS: Final = ("def", "return", "import", "class", "the", "a", "function", "file", "error", "test", "value")
 
 
@@ -158,35 +160,47 @@ def started(name: str, port: int, how: Start, *, folder: Path, core: str = _SERV
 
 
 def body(folder: Path, size: int, *, stream: int = 0, pace: int = 0, model: str = "bench") -> Path:
-    """A request of about that many bytes, the end of a conversation: its last message is another one each time."""
+    """A request of about that many bytes: what an agent sends, a conversation so far with one more message, another one
+    each time. Beside it lies the request before that, ``.before``, to which the last answer in it belongs.
+    """
     path = folder / f"{size}-{stream}-{pace}-{model}.json"
     if not path.exists():
         noise = random.Random(1)
-
-        def text(length: int) -> str:
-            words = (
-                noise.choice(_WORDS) if noise.random() < 0.8 else f"{noise.getrandbits(24):x}" for _ in range(length)
-            )
-            return " ".join(words)[:length]
-
-        said = [{"role": "system", "content": text(600)}]
-        while len(json.dumps(said)) + 1200 < size:
-            said.append({"role": ("user", "assistant")[len(said) % 2 == 0], "content": text(1000)})
-        said.append(
-            {"role": "user", "content": f"@@NONCE00000000@ {text(max(10, size - len(json.dumps(said)) - 150))}"}
-        )
-        asked = {"model": model, "messages": said, "stream": stream > 0, "max_tokens": stream or 200, "seed": pace}
-        path.write_text(json.dumps(asked, separators=(",", ":")))
+        said = [{"role": "system", "content": _text(noise, 500)}, {"role": "user", "content": _text(noise, 200)}]
+        end = [{"role": "assistant", "content": _ANSWER}, {"role": "user", "content": "@@NONCE00000000@ go on"}]
+        while len(json.dumps(said + end)) + 2000 < size:
+            said += [
+                {"role": "assistant", "content": _text(noise, 900)},
+                {"role": "user", "content": _text(noise, 900)},
+            ]
+        asked = {"model": model, "stream": stream > 0, "max_tokens": stream or 200, "seed": pace}
+        path.write_text(json.dumps(asked | {"messages": said + end}, separators=(",", ":")))
+        before = json.dumps(asked | {"messages": said, "stream": False}, separators=(",", ":"))
+        path.with_suffix(".before").write_text(before)
     return path
+
+
+def _text(noise: random.Random, length: int) -> str:
+    words = (noise.choice(_WORDS) if noise.random() < 0.8 else f"{noise.getrandbits(24):x}" for _ in range(length))
+    return " ".join(words)[:length]
 
 
 def load(folder: Path, server: Server, file: Path, *, connections: int, requests: int) -> Run:
     """Send ``requests`` (and some before that do not count); with the CPU each took, microseconds."""
+    _sent(folder, server, file.with_suffix(".before"), (1, 1, 0))
+    server.settle()
     warm = max(connections, requests // 8)
     before = server.cpu()
+    run = _sent(folder, server, file, (connections, requests, warm))
+    server.settle()
+    run["cpu"] = (server.cpu() - before) / (requests + warm) * 1e6
+    return run
+
+
+def _sent(folder: Path, server: Server, file: Path, counts: tuple[int, int, int]) -> Run:
     done = subprocess.run(
-        ["taskset", "-c", _LOAD_CORE, str(folder / "load"), str(server.port), _PATH, str(connections), str(requests),
-         str(warm), str(file), *server.headers],
+        ["taskset", "-c", _LOAD_CORE, str(folder / "load"), str(server.port), _PATH, *map(str, counts), str(file),
+         *server.headers],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -194,6 +208,4 @@ def load(folder: Path, server: Server, file: Path, *, connections: int, requests
     run: Run = json.loads(done.stdout)
     if run["status"] or run["errors"]:
         raise SystemExit(f"{server.name}: {run['errors']} errors, status {run['status']}: {done.stderr[:1000]}")
-    server.settle()
-    run["cpu"] = (server.cpu() - before) / (requests + warm) * 1e6
     return run

@@ -208,7 +208,7 @@ int main(int count, char **values) {
     signal(SIGPIPE, SIG_IGN);
     strcpy(whole, "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"bench\",\"choices\":[{"
                   "\"index\":0,\"finish_reason\":\"stop\",\"logprobs\":null,\"message\":{\"role\":\"assistant\",\"content\":\"");
-    for (int n = 0; strlen(whole) < 1800; n++)
+    for (int n = 0; n < 200; n++)
         sprintf(whole + strlen(whole), "word%d ", n);
     strcat(whole, "\"}}],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":300,\"total_tokens\":310}}");
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;

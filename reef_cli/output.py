@@ -154,3 +154,10 @@ def clock(nanoseconds: int) -> str:
     moment = time.localtime(nanoseconds / 1e9)
     today = time.localtime()[:3] == moment[:3]
     return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", moment)
+
+
+def utc(nanoseconds: int) -> str:
+    """A moment in UTC, to the minute."""
+    import time
+
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(nanoseconds / 1e9))

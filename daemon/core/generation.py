@@ -31,7 +31,28 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingEnd:
+    """A thought is whole; what comes next is another. ``seal``: see `Thinking`."""
+
+    seal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalDelta:
+    """Words with which the model refuses, where its vendor tells them from an answer's."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStart:
+    """A call begins, and every one before it is over."""
+
     index: int
     id: str
     name: str
@@ -43,7 +64,7 @@ class ToolArguments:
     text: str
 
 
-FinishReason = Literal["stop", "stop_sequence", "length", "tool_calls"]
+FinishReason = Literal["stop", "stop_sequence", "length", "tool_calls", "refusal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +77,4 @@ class Finished:
     stop_sequence: str | None = None
 
 
-EngineEvent = Started | TextDelta | ToolStart | ToolArguments | Finished
+EngineEvent = Started | TextDelta | ThinkingDelta | ThinkingEnd | RefusalDelta | ToolStart | ToolArguments | Finished

@@ -12,6 +12,7 @@ from typing import Final, Literal
 Prefix = Literal["rec", "ses", "rep", "job", "req", "ins", "tsk", "run"]
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
+_PAIRS: Final = [high + low for high in _ALPHABET for low in _ALPHABET]
 _lock = threading.Lock()
 _last = 0
 
@@ -26,4 +27,4 @@ def new_id(prefix: Prefix) -> str:
 
 
 def _base32(value: int) -> str:
-    return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])

@@ -27,6 +27,9 @@ class RemoteConfig:
     connect_seconds: float = 10.0
     #: Longest silence of the provider before the exchange is given up.
     read_seconds: float = 600.0
+    #: The dialects it speaks where its ``api`` does not say it: vLLM, Ollama and llama.cpp's server speak all three,
+    #: OpenAI itself chat and responses. Requests in others are translated.
+    dialects: tuple[Literal["chat", "messages", "responses"], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class Dialect(StrEnum):
 
     CHAT = "chat"  # POST /v1/chat/completions
     MESSAGES = "messages"  # POST /v1/messages
+    RESPONSES = "responses"  # POST /v1/responses
 
 
 class Kind(StrEnum):
@@ -45,15 +46,21 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
+    """``seal``: what the vendor wants back with it, unread; see `daemon.wire.seal`."""
+
     text: str
+    seal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image is named, never inlined: media type and the sha256 or URL of what was sent."""
+    """An image is named: media type and the sha256 or URL of what was sent. ``url`` is what another provider can be
+    sent, inline (``data:``) or a link; it is never stored or shown.
+    """
 
     media_type: str
     source: str
+    url: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,12 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
+    """``content`` is all of it as text, images by name; ``images`` are those, for engines that can be sent them."""
+
     id: str
     content: str
     is_error: bool = False
+    images: tuple[Image, ...] = field(default=(), compare=False, repr=False)
 
 
 Part = Text | Thinking | Image | ToolUse | ToolResult
@@ -89,11 +99,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool on offer; ``schema`` is the JSON schema of its arguments."""
+    """A tool on offer; ``schema`` is the JSON schema of its arguments.
+
+    ``custom``: the client takes free text, which is the one argument ``input`` here. ``namespace``: what ``name``
+    begins with, two underscores after it, where the client keeps both apart.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
+    strict: bool = False
+    custom: bool = False
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +150,10 @@ class ChatRequest:
     include_usage: bool = False
     #: JSON schema the whole answer must satisfy; ``{}`` for any JSON object; None for free text.
     response_schema: Mapping[str, Any] | None = None
+    #: How hard to think, in the vendors' words from ``none`` to ``max``; None: as hard as the model likes.
+    effort: str | None = None
+    #: Names the conversation for a provider's prompt cache.
+    cache_key: str | None = None
 
 
 # -- what was measured of an answer -----------------------------------------------------------------

@@ -129,3 +129,21 @@ class SignalRow:
     value: int | None
     text: str
     at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was searched for; ``snippet`` is the line around the words, None where none were asked for."""
+
+    record: RecordRow
+    snippet: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """``next`` is the cursor of the next page, also where this one is short. ``unindexed`` records cannot be found by
+    their words yet."""
+
+    items: tuple[Hit, ...]
+    next: str | None
+    unindexed: int

@@ -43,6 +43,7 @@ _HOP: Final = frozenset(
 _OURS_UP: Final = _HOP | {b"host", b"content-length", b"expect"}
 _CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"cookie"))
 _DIALECTS: Final = {"openai": Dialect.CHAT, "anthropic": Dialect.MESSAGES}
+_OPENAI: Final = "api.openai.com"
 _REFUSED: Final = (401, 403)
 #: What aiohttp would add where a client sent nothing.
 _NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
@@ -58,10 +59,11 @@ class Remote:
 
     def __init__(self, name: str, config: RemoteConfig) -> None:
         self.name = name
-        self.dialects = frozenset((_DIALECTS[config.api],))
+        self.dialects = _dialects(config)
         self._config = config
         self._base = _base(URL(config.base_url), config.api)
         self._host = self._base.host or ""
+        self._is_here = _loopback(self._host)
         self._pooled: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
         self._running = 0
@@ -106,7 +108,7 @@ class Remote:
             data=io.BytesIO(request.body) if request.body else None,
             headers=headers,
             allow_redirects=False,
-            proxy=_proxy(url),
+            proxy=None if self._is_here else _proxy(url),
             trace_request_ctx=facts,
         )
 
@@ -232,6 +234,14 @@ class _Response:
             self._left = None
 
 
+def _dialects(config: RemoteConfig) -> frozenset[Dialect]:
+    if config.dialects:
+        return frozenset(Dialect(name) for name in config.dialects)
+    if URL(config.base_url).host == _OPENAI:
+        return frozenset((Dialect.CHAT, Dialect.RESPONSES))
+    return frozenset((_DIALECTS[config.api],))
+
+
 def _base(base: URL, api: str) -> URL:
     """The base URL down to and with its version. Anthropic's are given without one; OpenAI's only where bare."""
     path = base.path.rstrip("/")
@@ -255,9 +265,8 @@ def _text(value: bytes) -> str:
 
 
 def _proxy(url: URL) -> URL | None:
-    """The environment's proxy for a URL; none for loopback, whatever the environment says."""
-    host = url.host or ""
-    if _loopback(host) or proxy_bypass(host):
+    """The environment's proxy for a URL. Not for loopback, whatever the environment says."""
+    if proxy_bypass(url.host or ""):
         return None
     proxies = getproxies_environment()
     proxy = proxies.get(url.scheme) or proxies.get("all")

@@ -23,7 +23,7 @@ from daemon.wire.base import dialect as codec_of
 from recipes.base import Answer
 
 #: Reasons to stop that are not the model's own.
-_CUT: Final = frozenset({"length", "max_tokens"})
+_CUT: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
 _ROLES: Final = frozenset({"system", "user", "assistant"})
 _TOKENS_MOST: Final = 32_768
 _PATHS: Final = {Dialect.CHAT: "/chat/completions", Dialect.MESSAGES: "/messages"}

@@ -15,7 +15,22 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import NotFound, ReefError
-from daemon.server import actions, control, feed, inference, install, jobs, measure, recording, releases, scrape, tasks
+from daemon.server import (
+    actions,
+    control,
+    exports,
+    feed,
+    imports,
+    inference,
+    install,
+    jobs,
+    measure,
+    recording,
+    releases,
+    scrape,
+    search,
+    tasks,
+)
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.incoming import ClientGone
@@ -32,11 +47,16 @@ _routes = [
     Route("/v1/models/{model:path}", inference.model),
     Route("/v1/messages/count_tokens", inference.count_tokens, methods=["POST"]),
     Route("/reef/status", control.status),
-    Route("/reef/sessions", control.sessions),
-    Route("/reef/records", control.records),
+    Route("/reef/sessions", search.sessions),
+    Route("/reef/records", control.records, methods=["GET"]),
+    Route("/reef/records", imports.record, methods=["POST"]),
+    Route("/reef/records/batch", imports.batch, methods=["POST"]),
+    Route("/reef/export", exports.export),
     Route("/reef/records/{receipt}", control.record),
     Route("/reef/records/{receipt}/{side}", control.record_bytes),
     Route("/reef/traces/{id}", control.trace),
+    Route("/reef/search", search.search),
+    Route("/reef/rollups", search.rollups),
     Route("/reef/last", control.last),
     Route("/reef/events", feed.events),
     Route("/reef/config", control.configuration),

@@ -26,6 +26,8 @@ from daemon.wire.base import dialect as codec_of
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+#: For providers, not for people; an image's bytes are megabytes.
+_UNSHOWN = frozenset({"seal", "url", "images"})
 _PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "tool_use", ToolResult: "tool_result"}
 _PAGE = 50
 _PAGE_MOST = 500
@@ -91,19 +93,6 @@ def notes(daemon: Runtime) -> list[str]:
     spans = daemon.telemetry.note() if daemon.telemetry else None
     others = [daemon.learning.scheduler.problem, spans]
     return [*daemon.heads.notes(), *(note for note in others if note)]
-
-
-async def sessions(request: Request) -> Response:
-    query = request.query_params
-    items, cursor = await read(
-        runtime(request).store.sessions,
-        scenario=query.get("scenario"),
-        limit=page_limit(request),
-        before=query.get("before"),
-        after=query.get("after"),
-    )
-    total = None if query.get("scenario") else (await read(runtime(request).store.counts))["sessions"]
-    return answer({"items": items, "next": cursor, "total": total})
 
 
 async def records(request: Request) -> Response:
@@ -184,7 +173,8 @@ def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
     message: Message = codec_of(row.dialect).message(stored.raw)
     parts: list[dict[str, Any]] = []
     for part in message.parts:
-        parts.append({"type": _PART_TYPES[type(part)], **asdict(part)})
+        shown = {name: value for name, value in asdict(part).items() if name not in _UNSHOWN}
+        parts.append({"type": _PART_TYPES[type(part)], **shown})
     return {"role": message.role, "parts": parts}
 
 
@@ -204,9 +194,9 @@ def is_number(given: str) -> bool:
     return given.isascii() and given.isdigit() and len(given) <= 18
 
 
-async def body(request: Request) -> dict[str, Any]:
-    """The JSON object of a mutation. Raises UsageError when it is none."""
-    raw = await read_body(request.scope, request.receive, _BODY_MOST)
+async def body(request: Request, most: int = _BODY_MOST) -> dict[str, Any]:
+    """The JSON object of a mutation, of at most so many bytes. Raises UsageError when it is none, and TooLarge."""
+    raw = await read_body(request.scope, request.receive, most)
     try:
         data = jsontext.decode(raw or b"{}")
     except jsontext.NotJson as error:

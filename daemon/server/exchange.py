@@ -27,6 +27,8 @@ class Call:
         self.receipt = new_id("rec")
         self.dialect = dialect
         self.codec = codec_of(dialect)
+        #: How a stream that has begun tells of a failure.
+        self.failure: Callable[[int, str, str], bytes] = self.codec.error_event
         #: What serves it, from its arrival to its end.
         self.served = BASE
         self.identity: Identity | None = None

@@ -92,7 +92,8 @@ def _on_port(port: int) -> tuple[int, list[socket.socket]]:
 
 
 def _listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol by name: where it is 0, asyncio leaves Nagle's algorithm on, and a second packet waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         if family == socket.AF_INET6:

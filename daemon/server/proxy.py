@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
 
@@ -42,7 +42,11 @@ from daemon.wire.rename import renamed
 _log = logging.getLogger("reef.proxy")
 
 #: Path below ``/v1`` for each dialect; the base URL of a provider stands in for ``/v1``.
-ROUTES: Final = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
+ROUTES: Final = {
+    "/v1/chat/completions": Dialect.CHAT,
+    "/v1/messages": Dialect.MESSAGES,
+    "/v1/responses": Dialect.RESPONSES,
+}
 _OK: Final = 200
 #: Of an error that comes too late for its status.
 _SAID_MOST: Final = 64 << 10
@@ -130,9 +134,10 @@ class DataPlane:
         """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
         call.engine = target.engine.name
         try:
-            if isinstance(target.engine, RelayEngine):
+            if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
+                engine = cast(RelayEngine, target.engine)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
-                return await self._relay(call, outgoing, target.engine, request, last=last)
+                return await self._relay(call, outgoing, engine, request, last=last)
             await self._generate(call, outgoing, target.engine, call.codec.parse(body))
         except EngineError as error:
             if last or outgoing.begun or not another_may_answer(error.status):
@@ -167,7 +172,9 @@ class DataPlane:
         except EngineError as error:
             call.end, call.error = End.INCOMPLETE, error.message
             # A chat client sees its connection break, as it would without Reef; the others are told.
-            call.broken = call.dialect is Dialect.CHAT or not outgoing.end_with(_broken(call, error))
+            call.broken = call.dialect is Dialect.CHAT or not outgoing.end_with(
+                _broken(call, error, outgoing.captured())
+            )
             if call.broken:
                 await outgoing.flush()
             return
@@ -180,7 +187,7 @@ class DataPlane:
             cut = UpstreamUnreachable("the provider's stream ended without its last event", hint="reef doctor")
             call.end, call.error = End.INCOMPLETE, cut.message
             if call.dialect is not Dialect.CHAT:
-                outgoing.end_with(_broken(call, cut))
+                outgoing.end_with(_broken(call, cut, outgoing.captured()))
 
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
         lora = self._heads.lora(call.served)
@@ -197,6 +204,7 @@ class DataPlane:
             model = engine.status().model or request.model
             call.weights = engine.weights(lora)
             renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
+            call.failure = renderer.error
             await outgoing.begin(200, list(SSE if request.stream else _JSON))
             head = renderer.event(first)
             if request.stream and head:
@@ -213,7 +221,7 @@ class DataPlane:
         call.error = error.message
         message = worded(error)
         if outgoing.started:
-            outgoing.hold(call.codec.error_event(error.status, error.kind, message))
+            outgoing.hold(call.failure(error.status, error.kind, message))
             return
         headers = [*_JSON]
         if isinstance(error, EngineUnavailable):
@@ -223,8 +231,8 @@ class DataPlane:
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
 
 
-def _broken(call: Call, error: EngineError) -> bytes:
-    return call.codec.error_event(error.status, error.kind, worded(error))
+def _broken(call: Call, error: EngineError, sent: bytes) -> bytes:
+    return call.codec.error_event(error.status, error.kind, worded(error), after=sent)
 
 
 def _streams(response: RelayResponse) -> bool:

@@ -6,7 +6,9 @@ status` says so until a record goes through again.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +45,7 @@ class Recorder:
         self._observers = tuple(observers)
         self._trouble: str | None = None
         self._unrecorded = 0
+        self._landing = _Landing()
 
     def state(self) -> RecordingState:
         pause = self._privacy.pause
@@ -66,9 +69,10 @@ class Recorder:
 
     async def _appended(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Appended | None:
         try:
-            future = asyncio.wrap_future(self._store.append(exchange, parse))
-            future.add_done_callback(_consume)
-            appended = await asyncio.wait_for(asyncio.shield(future), PATIENCE_SECONDS)
+            future = self._landing.awaited(self._store.append(exchange, parse))
+            if not (await asyncio.wait((future,), timeout=PATIENCE_SECONDS))[0]:
+                raise TimeoutError
+            appended = future.result()
         except Exception as error:  # recording must not break the agent's request
             self._failed(exchange.receipt, error)
             return None
@@ -85,7 +89,38 @@ class Recorder:
         self._trouble = detail
 
 
-def _consume(future: "asyncio.Future[Appended]") -> None:
-    # A late failure of a record that nobody waits for any more is already counted.
-    if not future.cancelled():
-        future.exception()
+class _Landing:
+    """Brings results from the writer's thread to the event loop: a batch's futures resolve together, and one wake-up of
+    the loop is enough for them.
+    """
+
+    def __init__(self) -> None:
+        self._landed: deque[tuple[asyncio.Future[Appended], Future[Appended]]] = deque()
+        self._called = False
+
+    def awaited(self, written: "Future[Appended]") -> "asyncio.Future[Appended]":
+        """The same result, for the loop that runs. Cancelling it changes nothing in the store."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Appended] = loop.create_future()
+
+        def landed(done: "Future[Appended]") -> None:
+            self._landed.append((future, done))
+            if not self._called:
+                self._called = True
+                loop.call_soon_threadsafe(self._hand_out)
+
+        written.add_done_callback(landed)
+        return future
+
+    def _hand_out(self) -> None:
+        self._called = False  # before looking: what comes from here on calls again
+        while self._landed:
+            future, done = self._landed.popleft()
+            error = done.exception()
+            if future.cancelled():
+                continue
+            if error is None:
+                future.set_result(done.result())
+            else:
+                future.set_exception(error)
+                future.exception()  # looked at: a late failure that nobody waits for any more is already counted

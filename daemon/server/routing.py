@@ -14,7 +14,6 @@ from daemon.engines.models import Models
 
 Engine = TokenEngine | RelayEngine
 
-_API: Final = {Dialect.CHAT: "openai", Dialect.MESSAGES: "anthropic"}
 _TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
 
@@ -64,7 +63,7 @@ class Router:
         if not found:
             raise BadRequest(
                 f"engine {routes[0].engine!r} does not speak {dialect.value}",
-                hint=f"add an engine with api: {_API[dialect]} to the configuration",
+                hint=f"add an engine with dialects: [{dialect.value}] to the configuration",
             )
         return tuple(found)
 

@@ -4,6 +4,7 @@ A thread of its own does passive checkpoints, which wait for nobody. Under a loa
 log start over, so past a bound the writer itself waits for one; what is left to copy is little by then.
 """
 
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -14,6 +15,8 @@ from daemon.store.connection import BUSY_SECONDS
 #: -wal sizes: from here the thread copies; from here the writer makes the log start over.
 _COPY: Final = 4 << 20
 _RESTART: Final = 32 << 20
+#: Between two copies. The log keeps its size when it starts over, so that alone would ask for one after each commit.
+_REST_SECONDS: Final = 0.25
 #: The writer's longest wait for other processes' readers before it goes on with a longer log.
 _RESTART_WAIT_MS: Final = 50
 #: After a try that readers blocked, the log grows this much before the next.
@@ -27,7 +30,7 @@ class Checkpointer:
         self._path = path
         self._wal = path.with_name(path.name + "-wal")
         self._wake = threading.Event()
-        self._closing = False
+        self._closing = threading.Event()
         self._restart_at = _RESTART
         self._thread = threading.Thread(target=self._run, name="reef-checkpoint", daemon=True)
         self._thread.start()
@@ -40,7 +43,7 @@ class Checkpointer:
             self._wake.set()
 
     def close(self) -> None:
-        self._closing = True
+        self._closing.set()
         self._wake.set()
         self._thread.join()
 
@@ -60,12 +63,11 @@ class Checkpointer:
             while True:
                 self._wake.wait()
                 self._wake.clear()
-                if self._closing:
+                if self._closing.is_set():
                     return
-                try:
+                with contextlib.suppress(sqlite3.Error):  # full or locked: the next commit asks again
                     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                except sqlite3.Error:
-                    continue  # full or locked: the next commit asks again
+                self._closing.wait(_REST_SECONDS)
         finally:
             db.close()
 

@@ -45,6 +45,7 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
     db.execute("PRAGMA cache_size = -32000")
     db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("PRAGMA secure_delete = ON")  # what is forgotten leaves no bytes behind
     return db
 
 
@@ -83,8 +84,10 @@ class Pool:
             except Empty:
                 reader = Reader(self._path, self._names)
             try:
+                reader.db.execute("BEGIN")  # one moment for all that is read: records may be forgotten meanwhile
                 yield reader
             finally:
+                reader.db.rollback()
                 if self._open and self._idle.qsize() < _POOL:
                     self._idle.put(reader)
                 else:

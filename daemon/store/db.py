@@ -16,13 +16,28 @@ from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SessionRow, SignalRow
-from daemon.store import afterwards, feedback, records, requests, rollups, sessions, signals, spans, tasks, verify
+from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
+from daemon.store import (
+    afterwards,
+    feedback,
+    imports,
+    records,
+    requests,
+    rollups,
+    search,
+    sessions,
+    signals,
+    spans,
+    tasks,
+    verify,
+)
 from daemon.store.connection import Durability, Pool, explain, open_writer
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
+from daemon.store.purge import Purges
+from daemon.store.query import Query
 from daemon.store.signals import Read
 from daemon.store.writer import Hooks, Job, Writer
 
@@ -36,9 +51,11 @@ class Store:
         self._read = read
         self._names = Names()
         self._ledger = Ledger(self._names, redact)
+        self._importer = imports.Importer(self._ledger, self._names, redact)
         self._pool = Pool(path)
         self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
         self.learning = Learning(self._pool, self._transact, self._names, redact)
+        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
 
     @classmethod
     def open(
@@ -76,6 +93,11 @@ class Store:
             self._ledger.append,
             lambda db, error: self._ledger.append(db, unsplit(exchange, self._redact, f"not split: {error!r}")),
         )
+
+    def import_lines(self, lines: Sequence[imports.Line]) -> "Future[list[Appended]]":
+        """Store records and reports from elsewhere, all or none; the new records. Fails with UsageError, Conflict or
+        UnknownReference."""
+        return self._submit(lambda: imports.prepared(lines, self._redact), self._importer.keep)
 
     def report(self, report: NewReport) -> "Future[tuple[ReportRow, bool]]":
         """Store feedback; the bool says whether it is new. Fails with UsageError, UnknownReference or Conflict."""
@@ -126,6 +148,19 @@ class Store:
         """Latest first, or with ``after`` (a seq) oldest first; with the cursor of the next page."""
         with self._pool.reader() as reader:
             return records.records(reader, session, limit, before=before, after=after)
+
+    def search(self, query: Query, *, limit: int = 50, before: str | None = None) -> SearchPage:
+        """Records that a query finds, newest first. A page may be short and have a next one."""
+        with self._pool.reader() as reader:
+            return search.search(reader, query, limit, before)
+
+    def sessions_with(
+        self, query: Query, *, limit: int = 50, before: str | None = None
+    ) -> tuple[list[SessionRow], str | None]:
+        """Sessions with such records, the newest record first, with the cursor of the next page."""
+        with self._pool.reader() as reader:
+            found, cursor = search.sessions_with(reader, query, limit, before)
+            return [sessions.session(reader, uid) for uid in found], cursor
 
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""
@@ -218,8 +253,14 @@ class Store:
     def _transact(self, apply: Callable[[sqlite3.Connection], Any]) -> "Future[Any]":
         return self._submit(lambda: None, lambda db, _: apply(db))
 
+    def _alone(self, apply: Callable[[sqlite3.Connection], Any]) -> "Future[Any]":
+        future: Future[Any] = Future()
+        self._writer.submit(Job(lambda: None, lambda db, _: apply(db), future, alone=True))
+        return future
+
     def _committed(self, results: list[Any]) -> None:
-        appended = [result for result in results if isinstance(result, Appended)]
+        flat = [one for result in results for one in (result if isinstance(result, list) else [result])]
+        appended = [one for one in flat if isinstance(one, Appended)]
         if appended and self.on_commit is not None:
             self.on_commit(appended)
 

@@ -35,7 +35,7 @@ _CARRIES: Final = {
     "edit": "json_extract(p.metadata, '$.edited') <> ''",
 }
 #: How the dialects call an answer that was cut off.
-_AT_LIMIT: Final = "'length', 'max_tokens'"
+_AT_LIMIT: Final = "'length', 'max_tokens', 'max_output_tokens'"
 _CHUNK: Final = 900
 
 

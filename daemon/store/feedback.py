@@ -129,7 +129,9 @@ def _references(db: sqlite3.Connection, names: Names, new: NewReport, scenario: 
         found = []
         for receipt in new.references:
             row = db.execute(
-                "SELECT seq, session FROM record WHERE receipt = ? AND scenario = ?", (receipt, scenario)
+                """SELECT seq, session FROM record WHERE scenario = ?2 AND (
+                receipt = ?1 OR seq = (SELECT seq FROM imported WHERE receipt = ?1))""",
+                (receipt, scenario),
             ).fetchone()
             if row is None:
                 raise UnknownReference(f"scenario {new.scenario!r} has no record {receipt!r}", hint="reef traces list")
@@ -147,12 +149,16 @@ def _references(db: sqlite3.Connection, names: Names, new: NewReport, scenario: 
 
 
 def _rate(db: sqlite3.Connection, report: int) -> None:
-    """Bring the sessions that a report names up to date: how many stand, and the last score among them."""
-    sessions = db.execute("SELECT DISTINCT session FROM reference WHERE report = ?", (report,)).fetchall()
+    """Bring the sessions that a report names up to date."""
+    rate(db, [id for (id,) in db.execute("SELECT DISTINCT session FROM reference WHERE report = ?", (report,))])
+
+
+def rate(db: sqlite3.Connection, sessions: Sequence[int]) -> None:
+    """Bring sessions up to date: how many reports about each stand, and the last score among them."""
     standing = (
         """FROM report p WHERE p.undone_ns IS NULL AND p.id IN (SELECT report FROM reference WHERE session = ?1)"""
     )
-    for (session,) in sessions:
+    for session in sessions:
         db.execute(
             f"""UPDATE session SET reports = (SELECT count(*) {standing}),
             score = (SELECT p.score {standing} AND p.score IS NOT NULL ORDER BY p.id DESC LIMIT 1) WHERE id = ?1""",

@@ -204,8 +204,8 @@ class Ledger:
         base = place.parent if place.retry_of is None else place.retry_of
         if base is None:
             return None, 0, 0
-        depth = db.execute("SELECT depth FROM request WHERE seq = ?", (base,)).fetchone()[0] + 1
-        if depth >= _DEPTH:
+        row = db.execute("SELECT depth FROM request WHERE seq = ?", (base,)).fetchone()
+        if row is None or (depth := row[0] + 1) >= _DEPTH:
             return None, 0, 0
         at_hand = known if known is not None and known.seq == base else None
         theirs = message_ids(db, base) if at_hand is None else [item.id for item in at_hand.kept]

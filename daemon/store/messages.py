@@ -134,6 +134,12 @@ def messages(reader: Reader, ids: Sequence[int]) -> list[StoredMessage]:
     return [found[id] for id in ids]
 
 
+def words(added: Iterable[StoredMessage]) -> str:
+    """What the full-text index holds of a record that added these. The same text again takes it out."""
+    text = "\n".join(message.text for message in added if message.role != "system")
+    return text.encode("utf-8", "replace").decode()
+
+
 def raws(reader: Reader, ids: Sequence[int]) -> list[bytes]:
     """The same, only the raw bytes."""
     found = {id: _raw(row, data) for id, (row, data) in _rows(reader, ids).items()}

@@ -23,6 +23,11 @@ def record(reader: Reader, receipt: str) -> RecordRow:
     return _row(reader, row)
 
 
+def by_seq(reader: Reader, seq: int) -> RecordRow:
+    """A record that is there."""
+    return _row(reader, reader.db.execute(f"{_ROW} WHERE r.seq = ?", (seq,)).fetchone())
+
+
 def records(
     reader: Reader, session: str | None, limit: int, *, before: str | None, after: str | None
 ) -> tuple[list[RecordRow], str | None]:

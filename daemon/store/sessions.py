@@ -5,16 +5,20 @@ record goes where.
 """
 
 import sqlite3
+from collections.abc import Sequence
+from typing import Final
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import End, Transcript
+from daemon.core.records import End, StoredMessage
 from daemon.core.rows import SessionRow
+from daemon.store import messages as content
 from daemon.store import titles
 from daemon.store.connection import Reader
 from daemon.store.names import Names
 from daemon.store.pages import cursor_value, page, page_size
 from daemon.store.placing import Incoming, Place
+from daemon.store.requests import message_ids
 
 
 def enter(db: sqlite3.Connection, new: Incoming, place: Place) -> int:
@@ -63,14 +67,33 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
             exchange.started_ns + max(0, exchange.duration_us) * 1000, seq, answered,
             transcript.usage.prompt, transcript.usage.completion,
             main, seq if answered else None, transcript.tools if place.main_line else None,
-            _title(transcript) if place.main_line else "", new.agent, exchange.cwd, session,
+            _title(transcript.messages) if place.main_line else "", new.agent, exchange.cwd, session,
         ),
     )  # fmt: skip
 
 
-def _title(transcript: Transcript) -> str:
+#: Of ``record r`` with ``f``, what it repeats.
+_MAIN: Final = "(r.kind = 'main' OR f.kind = 'main')"
+
+
+def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
+    """Bring a session that lost records up to date from those that are left. ``reader`` decodes messages."""
+    records = f"FROM record r LEFT JOIN record f ON f.seq = r.retry_of WHERE r.session = {session:d}"
+    first = db.execute(f"SELECT r.seq {records} AND {_MAIN} ORDER BY r.seq LIMIT 1").fetchone()
+    title = "" if first is None else _title(content.messages(reader, message_ids(db, first[0])))
+    db.execute(
+        f"""UPDATE session SET (records, turns, prompt_tokens, completion_tokens, updated_seq, updated_ns, main_seq,
+        answer_seq) = (SELECT count(*), sum({_MAIN} AND r."end" = 'ok'), sum(r.prompt_tokens),
+        sum(r.completion_tokens), max(r.seq), max(r.started_ns + r.duration_us * 1000),
+        max(CASE WHEN {_MAIN} THEN r.seq END), max(CASE WHEN {_MAIN} AND r."end" = 'ok' THEN r.seq END) {records}),
+        title = ? WHERE id = ?""",
+        (title, session),
+    )
+
+
+def _title(messages: Sequence[StoredMessage]) -> str:
     """What the person asked last when the session began: some agents put examples or their surroundings before it."""
-    for message in reversed(transcript.messages):
+    for message in reversed(messages):
         if message.role == "user" and (line := titles.title(message.text)):
             return line
     return ""

@@ -91,6 +91,14 @@ def answer_span(reader: Reader, seq: int) -> tuple[tuple[int, ...], tuple[float,
     return tuple(_array("I", completion)), tuple(_array("f", logprobs))
 
 
+def write_out(db: sqlite3.Connection, packer: Packer, seq: int) -> None:
+    """Keep a span's prompt whole, so that the one it was a difference to can go."""
+    (packed,) = db.execute("SELECT completion FROM span WHERE seq = ?", (seq,)).fetchone()
+    whole = _tokens(db, packer, seq)
+    prompt = whole[: len(whole) - len(_array("I", packer.unpack(packed)))]
+    db.execute("UPDATE span SET base = NULL, kept = 0, prompt = ? WHERE seq = ?", (packer.pack(prompt.tobytes()), seq))
+
+
 def _tokens(db: sqlite3.Connection, packer: Packer, seq: int) -> "array[int]":
     """Prompt and completion, put together along the links."""
     parts: list[array[int]] = []

@@ -14,20 +14,16 @@ from daemon.store.spans import span
 
 def verify(reader: Reader) -> list[str]:
     """What is wrong, a sentence each; empty when the store is sound. Takes a while: it decodes everything."""
-    reader.db.execute("BEGIN")
-    try:
-        found = [f"sqlite: {row[0]}" for row in reader.db.execute("PRAGMA quick_check") if row[0] != "ok"]
-        found += [f"sqlite: a row of {row[0]} points nowhere" for row in reader.db.execute("PRAGMA foreign_key_check")]
-        keys = _messages(reader, found)
-        frames = _frames(reader, found)
-        for row in reader.db.execute("SELECT seq, receipt, scenario, dialect, messages FROM record").fetchall():
-            try:
-                found += [f"record {row[1]}: {what}" for what in _record(reader, row, keys, frames)]
-            except (zstandard.ZstdError, sqlite3.Error, TypeError, KeyError, ValueError) as error:
-                found.append(f"record {row[1]}: {type(error).__name__}: {error}")
-        return found + _counts(reader)
-    finally:
-        reader.db.execute("COMMIT")
+    found = [f"sqlite: {row[0]}" for row in reader.db.execute("PRAGMA quick_check") if row[0] != "ok"]
+    found += [f"sqlite: a row of {row[0]} points nowhere" for row in reader.db.execute("PRAGMA foreign_key_check")]
+    keys = _messages(reader, found)
+    frames = _frames(reader, found)
+    for row in reader.db.execute("SELECT seq, receipt, scenario, dialect, messages FROM record").fetchall():
+        try:
+            found += [f"record {row[1]}: {what}" for what in _record(reader, row, keys, frames)]
+        except (zstandard.ZstdError, sqlite3.Error, TypeError, KeyError, ValueError) as error:
+            found.append(f"record {row[1]}: {type(error).__name__}: {error}")
+    return found + _counts(reader)
 
 
 def _messages(reader: Reader, found: list[str]) -> dict[int, tuple[bytes, bytes, int]]:

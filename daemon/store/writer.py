@@ -42,6 +42,8 @@ class Job:
     apply: Callable[[sqlite3.Connection, Any], Any]
     future: "Future[Any]"
     fallback: Callable[[sqlite3.Connection, Exception], Any] | None = None
+    #: Not in a transaction: for what SQLite does outside of one only.
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,10 @@ class Writer:
         while open_:
             jobs, open_ = self._take()
             if jobs:
-                self._write([(job, *self._prepared(job)) for job in jobs])
+                self._write([(job, *self._prepared(job)) for job in jobs if not job.alone])
+                for job in jobs:
+                    if job.alone:
+                        self._alone(job)
                 self._more_idle = True
             elif open_:
                 self._idle()
@@ -200,6 +205,12 @@ class Writer:
             reason = StoreError(f"cannot be stored: {type(error).__name__}: {error}")
         for job, _, _ in todo:
             job.future.set_exception(reason)
+
+    def _alone(self, job: Job) -> None:
+        try:
+            job.future.set_result(job.apply(self._db, None))
+        except Exception as error:
+            self._fail([(job, None, None)], error)
 
     def _roll_back(self) -> None:
         with contextlib.suppress(sqlite3.Error):

@@ -16,9 +16,11 @@ MOST_TOKENS: Final = 1 << 40
 
 @dataclass(slots=True)
 class Answer:
-    """What a response amounts to. ``message`` is in the dialect's request form, None when nothing was said."""
+    """What a response amounts to. ``message`` is in the dialect's request form (a list of items where a message is
+    several), None when nothing was said.
+    """
 
-    message: dict[str, Any] | None = None
+    message: dict[str, Any] | list[dict[str, Any]] | None = None
     usage: Usage = field(default_factory=Usage)
     stop_reason: str | None = None
     model: str | None = None

@@ -41,6 +41,10 @@ class Renderer(Protocol):
         """The stream's terminal event."""
         ...
 
+    def error(self, status: int, kind: str, message: str) -> bytes:
+        """The stream's last event instead of `finish`: what went wrong. Only after Started."""
+        ...
+
     def body(self) -> bytes:
         """The whole answer as one JSON body."""
         ...
@@ -65,8 +69,8 @@ class DialectCodec(Protocol):
         """The vendor's JSON error. A context overflow is put in the words that agents look for."""
         ...
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
-        """The same inside a stream, as its last event."""
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
+        """The same as the last event of a stream that no renderer began. ``after``: what has been sent of it."""
         ...
 
     def keepalive(self, model: str) -> bytes:
@@ -94,6 +98,7 @@ class DialectCodec(Protocol):
 _CODECS: Final = {
     Dialect.CHAT: "daemon.wire.chat:Chat",
     Dialect.MESSAGES: "daemon.wire.messages:Messages",
+    Dialect.RESPONSES: "daemon.wire.responses:Responses",
 }
 
 

@@ -5,7 +5,7 @@ from daemon.wire import chat_request, jsontext
 from daemon.wire.base import Peek, Renderer
 from daemon.wire.chat_answer import ChatAssembler
 from daemon.wire.chat_renderer import ChatRenderer
-from daemon.wire.errors import CHAT_TYPES, overflow
+from daemon.wire.errors import openai_error
 from daemon.wire.peek import peek
 from daemon.wire.transcript import Reading, Transcriber
 
@@ -26,18 +26,10 @@ class Chat(Transcriber):
         return ChatRenderer(request, receipt, model, created)
 
     def error(self, status: int, kind: str, message: str) -> bytes:
-        name, code = CHAT_TYPES.get(status, "server_error"), kind
-        if counts := overflow(kind, message):
-            code = "context_length_exceeded"
-            message = (
-                f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
-                f"{counts[0]} tokens. Please reduce the length of the messages."
-            )
-        error = {"message": jsontext.encodable(message), "type": name, "param": None, "code": code}
-        return jsontext.encode({"error": error})
+        return openai_error(status, kind, message)
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
-        return b"data: " + self.error(status, kind, message) + b"\n\n"
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
+        return b"data: " + openai_error(status, kind, message) + b"\n\n"
 
     def keepalive(self, model: str) -> bytes:
         """A chunk that says nothing: comments break strict clients, and so does an empty list of choices."""

@@ -6,20 +6,25 @@ from daemon.core.generation import (
     EngineEvent,
     Finished,
     FinishReason,
+    RefusalDelta,
     Started,
     TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
     TokenLogprob,
     ToolArguments,
     ToolStart,
 )
 from daemon.core.records import ChatRequest, Usage
 from daemon.wire import jsontext
+from daemon.wire.errors import openai_error
 
 _REASONS: Final[dict[FinishReason, str]] = {
     "stop": "stop",
     "stop_sequence": "stop",
     "length": "length",
     "tool_calls": "tool_calls",
+    "refusal": "content_filter",
 }
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -32,6 +37,8 @@ class ChatRenderer:
         self._usage_asked = request.include_usage
         self._logprobs_asked = request.sampling.logprobs
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._refusals: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
         self._tokens: list[dict[str, Any]] = []
         self._reason: str | None = None
@@ -43,6 +50,12 @@ class ChatRenderer:
                 return self._chunk({"role": "assistant", "content": "", "refusal": None})
             case TextDelta(text, tokens):
                 return self._text(text, tokens)
+            case ThinkingDelta(text):
+                return self._beside("reasoning_content", text, self._thoughts)
+            case RefusalDelta(text):
+                return self._beside("refusal", text, self._refusals)
+            case ThinkingEnd():
+                return b""  # no field for it here
             case ToolStart(index, id, name):
                 call = {"id": id, "type": "function", "function": {"name": name, "arguments": ""}}
                 self._calls[index] = call
@@ -65,8 +78,15 @@ class ChatRenderer:
             return b""
         return self._chunk({"content": text}, logprobs=logprobs)
 
+    def _beside(self, field: str, text: str, kept: list[str]) -> bytes:
+        """Words that are no answer: thoughts (in the field that servers agreed on), refusals."""
+        kept.append(jsontext.encodable(text))
+        return self._chunk({field: kept[-1]}) if text else b""
+
     def _finished(self, event: Finished) -> bytes:
         self._reason, self._usage = _REASONS[event.reason], event.usage
+        if self._refusals and self._reason == "content_filter":
+            self._reason = "stop"  # as OpenAI ends an answer that refuses in words
         last = self._chunk({}, reason=self._reason)
         if not self._usage_asked:
             return last
@@ -79,10 +99,17 @@ class ChatRenderer:
     def finish(self) -> bytes:
         return DONE
 
+    def error(self, status: int, kind: str, message: str) -> bytes:
+        return b"data: " + openai_error(status, kind, message) + b"\n\n"
+
     def body(self) -> bytes:
         calls = [self._calls[index] for index in sorted(self._calls)]
         text = "".join(self._texts)
-        message: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else ""), "refusal": None}
+        refusal = "".join(self._refusals) or None
+        content = text or (None if calls or refusal else "")
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": refusal}
+        if thoughts := "".join(self._thoughts):
+            message["reasoning_content"] = thoughts
         if calls:
             message["tool_calls"] = calls
         choice = {

@@ -18,12 +18,11 @@ from daemon.core.records import (
     Thinking,
     Tool,
     ToolChoice,
-    ToolResult,
     ToolUse,
 )
-from daemon.wire import jsontext
+from daemon.wire import jsontext, seal
 from daemon.wire.fields import Fields, read_object, wrong
-from daemon.wire.parts import flat, linked_image, unknown
+from daemon.wire.parts import linked_image, result, unknown
 
 _ROLES: Final[dict[str, Role]] = {
     "system": "system",
@@ -47,7 +46,7 @@ def message(value: object, where: str = "message") -> Message:
     parts = _content(fields)
     if role == "tool":
         identity = fields.text("tool_call_id") or fields.text("name") or ""
-        return Message(role, (ToolResult(identity, flat(parts)),))
+        return Message(role, (result(identity, parts),))
     if role == "assistant":
         return Message(role, (*_reasoning(fields), *parts, *_calls(fields)))
     return Message(role, tuple(parts))
@@ -89,7 +88,7 @@ def _loose_text(value: object) -> str:
 def _reasoning(fields: Fields) -> list[Part]:
     for name in ("reasoning_content", "reasoning"):
         if text := _loose_text(fields.raw.get(name)):
-            return [Thinking(text)]
+            return [Thinking(text, seal.PLAIN)]
     return []
 
 

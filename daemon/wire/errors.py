@@ -40,6 +40,39 @@ def overflow(kind: str, message: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def openai_error(status: int, kind: str, message: str) -> bytes:
+    """The JSON error of OpenAI's routes."""
+    name, code = CHAT_TYPES.get(status, "server_error"), kind
+    if counts := overflow(kind, message):
+        code, message = "context_length_exceeded", _too_long(counts)
+    error = {"message": jsontext.encodable(message), "type": name, "param": None, "code": code}
+    return jsontext.encode({"error": error})
+
+
+def anthropic_error(status: int, kind: str, message: str) -> dict[str, object]:
+    """The JSON error of Anthropic's routes."""
+    if counts := overflow(kind, message):
+        message = f"prompt is too long: {counts[0]} tokens > {counts[1]} maximum"
+    name = MESSAGES_TYPES.get(status, "api_error")
+    return {"type": "error", "error": {"type": name, "message": jsontext.encodable(message)}, "request_id": None}
+
+
+def responses_error(status: int, kind: str, message: str) -> dict[str, str]:
+    """The error inside a response that failed. Codex acts on the code."""
+    if counts := overflow(kind, message):
+        return {"code": "context_length_exceeded", "message": _too_long(counts)}
+    codes = {429: "rate_limit_exceeded", 503: "server_is_overloaded", 529: "server_is_overloaded"}
+    code = codes.get(status, "invalid_prompt" if status == 400 else "server_error")
+    return {"code": code, "message": jsontext.encodable(message)}
+
+
+def _too_long(counts: tuple[int, int]) -> str:
+    return (
+        f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
+        f"{counts[0]} tokens. Please reduce the length of the messages."
+    )
+
+
 def error_message(body: bytes) -> str:
     """What a provider's error says, whatever its shape: ``error.message``, ``message``, ``detail``, or its text."""
     try:

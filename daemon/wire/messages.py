@@ -3,7 +3,7 @@
 from daemon.core.records import ChatRequest
 from daemon.wire import jsontext, messages_request
 from daemon.wire.base import Peek, Renderer
-from daemon.wire.errors import MESSAGES_TYPES, overflow
+from daemon.wire.errors import anthropic_error
 from daemon.wire.messages_answer import MessagesAssembler
 from daemon.wire.messages_renderer import MessagesRenderer, sse
 from daemon.wire.peek import peek
@@ -26,17 +26,10 @@ class Messages(Transcriber):
         return MessagesRenderer(receipt, model)
 
     def error(self, status: int, kind: str, message: str) -> bytes:
-        return jsontext.encode(_error(status, kind, message))
+        return jsontext.encode(anthropic_error(status, kind, message))
 
-    def error_event(self, status: int, kind: str, message: str) -> bytes:
-        return sse(_error(status, kind, message))
+    def error_event(self, status: int, kind: str, message: str, *, after: bytes = b"") -> bytes:
+        return sse(anthropic_error(status, kind, message))
 
     def keepalive(self, model: str) -> bytes:
         return sse({"type": "ping"})
-
-
-def _error(status: int, kind: str, message: str) -> dict[str, object]:
-    if counts := overflow(kind, message):
-        message = f"prompt is too long: {counts[0]} tokens > {counts[1]} maximum"
-    name = MESSAGES_TYPES.get(status, "api_error")
-    return {"type": "error", "error": {"type": name, "message": jsontext.encodable(message)}, "request_id": None}

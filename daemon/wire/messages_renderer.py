@@ -2,15 +2,28 @@
 
 from typing import Any, Final
 
-from daemon.core.generation import EngineEvent, Finished, FinishReason, Started, TextDelta, ToolArguments, ToolStart
+from daemon.core.generation import (
+    EngineEvent,
+    Finished,
+    FinishReason,
+    RefusalDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolArguments,
+    ToolStart,
+)
 from daemon.core.records import Usage
 from daemon.wire import jsontext
+from daemon.wire.errors import anthropic_error
 
 _REASONS: Final[dict[FinishReason, str]] = {
     "stop": "end_turn",
     "stop_sequence": "stop_sequence",
     "length": "max_tokens",
     "tool_calls": "tool_use",
+    "refusal": "refusal",
 }
 
 
@@ -35,6 +48,7 @@ class MessagesRenderer:
         self._reason: str | None = None
         self._sequence: str | None = None
         self._usage = Usage()
+        self._refused = False
 
     def event(self, event: EngineEvent) -> bytes:
         match event:
@@ -42,7 +56,14 @@ class MessagesRenderer:
                 self._usage = Usage(prompt=prompt, cached=cached)
                 return sse({"type": "message_start", "message": self._message([])})
             case TextDelta(text):
-                return self._text(jsontext.encodable(text))
+                return self._text("text", jsontext.encodable(text))
+            case RefusalDelta(text):
+                self._refused = True
+                return self._text("text", jsontext.encodable(text))
+            case ThinkingDelta(text):
+                return self._text("thinking", jsontext.encodable(text))
+            case ThinkingEnd(seal):
+                return self._sealed(seal)
             case ToolStart(index, id, name):
                 self._tools[index] = len(self._blocks)
                 return self._start({"type": "tool_use", "id": id, "name": name, "input": {}}, written="")
@@ -53,15 +74,28 @@ class MessagesRenderer:
             case Finished():
                 return self._finished(event)
 
-    def _text(self, text: str) -> bytes:
+    def _text(self, kind: str, text: str) -> bytes:
+        """Words of an answer, or of a thought."""
         if not text:
             return b""
-        start = b""
-        if self._open is None or self._blocks[self._open]["block"]["type"] != "text":
-            start = self._start({"type": "text", "text": ""}, written="")
+        start = b"" if self._is_open(kind) else self._start(_empty(kind), written="")
         index = len(self._blocks) - 1
         self._blocks[index]["written"] += text
-        return start + _delta(index, {"type": "text_delta", "text": text})
+        return start + _delta(index, {"type": f"{kind}_delta", kind: text})
+
+    def _is_open(self, kind: str) -> bool:
+        return self._open is not None and self._blocks[self._open]["block"]["type"] == kind
+
+    def _sealed(self, seal: str) -> bytes:
+        """A thought ends with its signature: without that event Claude Code drops the whole turn."""
+        start = b""
+        if not self._is_open("thinking"):
+            if not seal:
+                return b""
+            start = self._start(_empty("thinking"), written="")
+        index = len(self._blocks) - 1
+        self._blocks[index]["block"] = {**self._blocks[index]["block"], "signature": seal}
+        return start + _delta(index, {"type": "signature_delta", "signature": seal}) + self._stop()
 
     def _start(self, block: dict[str, Any], *, written: str) -> bytes:
         closed = self._stop()
@@ -75,6 +109,7 @@ class MessagesRenderer:
 
     def _finished(self, event: Finished) -> bytes:
         self._reason, self._sequence, self._usage = _REASONS[event.reason], event.stop_sequence, event.usage
+        self._reason = "refusal" if self._refused else self._reason
         delta = {"stop_reason": self._reason, "stop_sequence": self._sequence}
         return self._stop() + sse({"type": "message_delta", "delta": delta, "usage": _usage(self._usage)})
 
@@ -83,6 +118,9 @@ class MessagesRenderer:
 
     def finish(self) -> bytes:
         return sse({"type": "message_stop"})
+
+    def error(self, status: int, kind: str, message: str) -> bytes:
+        return sse(anthropic_error(status, kind, message))
 
     def body(self) -> bytes:
         return jsontext.encode(self._message([_whole(**block) for block in self._blocks]))
@@ -97,13 +135,17 @@ class MessagesRenderer:
         }
 
 
+def _empty(kind: str) -> dict[str, Any]:
+    return {"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})}
+
+
 def _delta(index: int, delta: dict[str, Any]) -> bytes:
     return sse({"type": "content_block_delta", "index": index, "delta": delta})
 
 
 def _whole(block: dict[str, Any], written: str) -> dict[str, Any]:
-    if block["type"] == "text":
-        return {**block, "text": written}
+    if block["type"] in ("text", "thinking"):
+        return {**block, block["type"]: written}
     value = jsontext.arguments(written)
     # An input must be an object. What the model wrote is kept, so that the tool can say what is wrong with it.
     return {**block, "input": {"invalid_json": written} if value is None else value}

@@ -22,11 +22,11 @@ from daemon.core.records import (
     ToolResult,
     ToolUse,
 )
-from daemon.wire import jsontext
+from daemon.wire import jsontext, seal
 from daemon.wire.canonical import system_texts
 from daemon.wire.chat_request import check_choice
 from daemon.wire.fields import Fields, read_object, wrong
-from daemon.wire.parts import encoded_image, flat, linked_image, unknown
+from daemon.wire.parts import encoded_image, linked_image, result, unknown
 
 #: Claude Code sends role "system" in the middle of a conversation.
 _ROLES: Final[dict[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -63,9 +63,9 @@ def _block(fields: Fields) -> Part:
         case "text":
             return Text(fields.text("text") or "")
         case "thinking":
-            return Thinking(fields.text("thinking") or "")
+            return Thinking(fields.text("thinking") or "", seal.read(seal.SIGNED, fields.text("signature")))
         case "redacted_thinking":
-            return Thinking("")
+            return Thinking("", seal.read(seal.HIDDEN, fields.text("data")))
         case "image":
             return _image(fields.inner("source") or Fields({}, fields.at("source")))
         case "tool_use":
@@ -73,7 +73,8 @@ def _block(fields: Fields) -> Part:
             arguments = written if isinstance(written, str) else jsontext.text({} if written is None else written)
             return ToolUse(fields.text("id") or "", fields.text("name") or "", arguments)
         case "tool_result":
-            return ToolResult(fields.text("tool_use_id") or "", flat(_content(fields)), bool(fields.flag("is_error")))
+            failed = bool(fields.flag("is_error"))
+            return result(fields.text("tool_use_id") or "", _content(fields), is_error=failed)
     return unknown(dict(fields.raw))
 
 

@@ -1,11 +1,11 @@
-"""Pieces of messages that both dialects share: images by name, tool results as text, unknown blocks as JSON."""
+"""Pieces of messages that the dialects share: images by name, tool results as text, unknown blocks as JSON."""
 
 import base64
 import binascii
 from hashlib import sha256
 from typing import Any
 
-from daemon.core.records import Image, Part, Text
+from daemon.core.records import Image, Part, Text, ToolResult
 from daemon.wire import jsontext
 
 
@@ -15,13 +15,13 @@ def encoded_image(media_type: str, data: str) -> Image:
         content = base64.b64decode(data, validate=False)
     except (binascii.Error, ValueError):
         content = data.encode("utf-8", "replace")
-    return Image(media_type, f"sha256:{sha256(content).hexdigest()}")
+    return Image(media_type, f"sha256:{sha256(content).hexdigest()}", f"data:{media_type};base64,{data}")
 
 
 def linked_image(url: str) -> Image:
     """An image by URL; a ``data:`` URL is one sent inline."""
     if not url.startswith("data:"):
-        return Image("image/*", url)
+        return Image("image/*", url, url if url.startswith(("http://", "https://")) else "")
     kind, _, data = url.removeprefix("data:").partition(",")
     return encoded_image(kind.partition(";")[0] or "image/*", data)
 
@@ -40,3 +40,8 @@ def flat(parts: list[Part]) -> str:
         elif isinstance(part, Image):
             lines.append(f"[image {part.media_type} {part.source}]")
     return "\n".join(lines)
+
+
+def result(id: str, parts: list[Part], *, is_error: bool = False) -> ToolResult:
+    """What a tool gave back."""
+    return ToolResult(id, flat(parts), is_error, tuple(part for part in parts if isinstance(part, Image)))

@@ -27,7 +27,6 @@ _STARTS_SIZE: Final = 24 * 1024 * 1024
 _MOVING: Final = 3
 _EMPTY: Final = msgspec.Raw(b"")
 _ITEMS: Final = list[msgspec.Raw]
-_OPENING: Final = b'{"messages":[0'
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 
 
@@ -35,6 +34,29 @@ class _Top(msgspec.Struct):
     messages: msgspec.Raw = _EMPTY
     system: msgspec.Raw = _EMPTY
     tools: msgspec.Raw = _EMPTY
+
+
+class _ResponsesTop(msgspec.Struct, rename={"messages": "input", "system": "instructions"}):
+    messages: msgspec.Raw = _EMPTY
+    system: msgspec.Raw = _EMPTY
+    tools: msgspec.Raw = _EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a dialect calls its list of messages, and the fields around it."""
+
+    top: type[_Top] | type[_ResponsesTop]
+    messages: bytes
+
+    @property
+    def opening(self) -> bytes:
+        """A body up to the first item of its list, which is 0."""
+        return b'{"' + self.messages + b'":[0'
+
+
+MESSAGES: Final = Names(_Top, b"messages")
+RESPONSES: Final = Names(_ResponsesTop, b"input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +82,8 @@ class _Start:
 class Splitter:
     """Cuts bodies, the known part of each for free. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names = MESSAGES) -> None:
+        self._names = names
         self._starts: list[_Start] = []
         self._lock = Lock()
 
@@ -69,13 +92,13 @@ class Splitter:
         with self._lock:
             known = sorted(self._starts, key=lambda start: len(start.prefix), reverse=True)
         start = next((one for one in known if body.startswith(one.prefix)), None)
-        cut = (_go_on(body, start) if start else None) or split(body)
+        cut = (_go_on(body, start, self._names) if start else None) or split(body, self._names)
         if cut is not None:
             self._remember(body, cut)
         return cut
 
     def _remember(self, body: bytes, cut: Split) -> None:
-        heads = _heads_own(cut.head)
+        heads = _heads_own(cut.head, self._names)
         for count in {len(cut.raws), len(cut.raws) - _MOVING}:
             # The separator is only known between two messages.
             if heads is None or count < 2:
@@ -94,20 +117,20 @@ class Splitter:
                 del self._starts[0]
 
 
-def _heads_own(head: bytes) -> _Top | None:
+def _heads_own(head: bytes, names: Names) -> _Top | _ResponsesTop | None:
     """The fields that stand before the messages; None when that cannot be told."""
     try:
-        top: _Top = jsontext.decode_as(head + b"0]}", _Top)
+        top: _Top | _ResponsesTop = jsontext.decode_as(head + b"0]}", names.top)
     except jsontext.NotJson:
         return None
     return top
 
 
-def _go_on(body: bytes, start: _Start) -> Split | None:
+def _go_on(body: bytes, start: _Start, names: Names) -> Split | None:
     """Cut what comes after a known start: it goes on inside the list of messages, so a list is put before it."""
     known, rest = start.split, body[len(start.prefix) :]
-    added = split(_OPENING + rest)
-    if added is None or added.head != _OPENING[:-1] or added.raws[0] != b"0":
+    added = split(names.opening + rest, names)
+    if added is None or added.head != names.opening[:-1] or added.raws[0] != b"0":
         return None
     if len(added.raws) > 1 and added.separator != known.separator:
         return None
@@ -121,22 +144,24 @@ def _go_on(body: bytes, start: _Start) -> Split | None:
     )
 
 
-def split(body: bytes) -> Split | None:
-    """None when the body is not a JSON object with a list of messages, or does not join back."""
+def split(body: bytes, names: Names = MESSAGES) -> Split | None:
+    """None when the body is not a JSON object with a list of messages, or does not join back. A text in place of the
+    list (Responses) is its one message.
+    """
     whole = body
     try:
-        top = msgspec.json.decode(whole, type=_Top)
+        top = msgspec.json.decode(whole, type=names.top)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         whole = jsontext.masked(body)
         try:
-            top = jsontext.decode_as(whole, _Top)
+            top = jsontext.decode_as(whole, names.top)
         except jsontext.NotJson:
             return None
     array = bytes(top.messages)
-    start = _position(whole, array) if array.startswith(b"[") else -1
+    start = _position(whole, array, names) if array[:1] in ((b"[",) if names is MESSAGES else (b"[", b'"')) else -1
     if start < 0:
         return None
-    spans = _spans(array, start)
+    spans = _spans(array, start) if array.startswith(b"[") else [(start, start + len(array))]
     if not spans:
         return None
     first, last = spans[0][0], spans[-1][1]
@@ -170,13 +195,13 @@ def _spans(array: bytes, start: int) -> list[tuple[int, int]]:
     return spans
 
 
-def _position(body: bytes, array: bytes) -> int:
+def _position(body: bytes, array: bytes, names: Names) -> int:
     """Where the list stands that is the field's value: the same text may also stand somewhere else. -1 if not found."""
     places = list(islice(_places(body, array), _CANDIDATES))
     if len(places) == 1:
         return places[0]
     probes = ((place, body[:place] + b"[0]" + body[place + len(array) :]) for place in places)
-    return next((place for place, probe in probes if _is_value(probe)), -1)
+    return next((place for place, probe in probes if _is_value(probe, names)), -1)
 
 
 def _places(body: bytes, array: bytes) -> Iterator[int]:
@@ -189,8 +214,8 @@ def _places(body: bytes, array: bytes) -> Iterator[int]:
         place = body.find(start, place + 1)
 
 
-def _is_value(probe: bytes) -> bool:
+def _is_value(probe: bytes, names: Names) -> bool:
     try:
-        return bytes(jsontext.decode_as(probe, _Top).messages) == b"[0]"
+        return bytes(jsontext.decode_as(probe, names.top).messages) == b"[0]"
     except jsontext.NotJson:
         return False

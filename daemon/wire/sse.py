@@ -11,17 +11,25 @@ from typing import Final
 
 #: An unfinished event longer than this is passed on as it comes.
 LIMIT: Final = 64 * 1024
+#: The last one is kept back up to this: a Responses stream ends with all of its answer in one event.
+LAST_LIMIT: Final = 16 * 1024 * 1024
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOUNDARY: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 #: A line that starts a stream's last event: a terminal one, or an error (a provider's 200 can still fail; the shapes
 #: are those of vLLM, SGLang and gateways). ``"error": null`` in every chunk is somebody's habit and no error.
 _LAST: Final = re.compile(
-    rb"[\r\n](?:(?P<end>data: ?\[DONE\]|event: ?message_stop|data: ?\{\s*\"type\"\s*:\s*\"message_stop\")"
+    rb"[\r\n](?:(?P<end>data: ?\[DONE\]|event: ?message_stop|data: ?\{\s*\"type\"\s*:\s*\"message_stop\""
+    rb"|event: ?response\.(?:completed|incomplete)"
+    rb"|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.(?:completed|incomplete)\")"
+    rb"|event: ?response\.failed|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.failed\""
     rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
 )
 #: Looked for first: hardly any event has one of these, and looking costs a tenth of the pattern.
-_WORDS: Final = (b"[DONE]", b"message_stop", b"error", b"detail")
+_ERRORS: Final = (b"error", b"detail")
+_WORDS: Final = (
+    b"[DONE]", b"message_stop", *_ERRORS, b"response.completed", b"response.incomplete", b"response.failed",
+)  # fmt: skip
 #: Chat chunks name why they stop; some providers then send no ``[DONE]``.
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
@@ -59,7 +67,7 @@ class Relay:
             return self._pass(self._held + chunk, b"")
         if self._opaque is None or self._ended:
             self._held += chunk
-            if len(self._held) <= LIMIT:
+            if len(self._held) <= (LAST_LIMIT if self._ended else LIMIT):
                 return b""
             self.between = False
             return self._pass(self._held, b"")
@@ -90,7 +98,12 @@ class Relay:
 def whole(body: bytes, *, stream: bool) -> Relay:
     """What a body says of its own end that no `Relay` saw passing: one that was compressed, or no stream."""
     relay = Relay()
-    relay.feed(body if stream else b"data: " + body[:LIMIT].lstrip())
+    if stream:
+        relay.feed(body)
+    else:
+        start = body[:LIMIT].lstrip()
+        last = _LAST.match(b"\ndata: " + start) if any(word in start for word in _ERRORS) else None
+        relay.failed = last is not None and last["end"] is None
     return relay
 
 

@@ -7,6 +7,7 @@ be parsed is stored whole, with a note.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from daemon.core.errors import BadRequest
 from daemon.core.records import Message, StoredMessage, Text, Transcript
@@ -15,7 +16,7 @@ from daemon.wire.answer import Answer, Assembler, assemble
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.memo import Memo
-from daemon.wire.split import Split, Splitter, count
+from daemon.wire.split import MESSAGES, Names, Split, Splitter, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,17 @@ class Reading:
 
     message: Callable[[object], Message]
     assembler: Callable[[], Assembler]
+    names: Names = MESSAGES
+    #: Which items of the list are one message where they follow each other; None: each is one. What is read is a list
+    #: then, and ``raw`` is its items with what separates them.
+    joins: Callable[[object], bool] | None = None
+
+    def load(self, raw: bytes) -> object:
+        """Raises NotJson."""
+        return jsontext.decode(raw if self.joins is None else b"[" + raw + b"]")
+
+    def dump(self, message: dict[str, Any] | list[dict[str, Any]]) -> bytes:
+        return jsontext.encode(message)[1:-1] if isinstance(message, list) else jsontext.encode(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +66,9 @@ class Transcriber:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._splitter = Splitter()
+        self._splitter = Splitter(reading.names)
         self._memo: Memo[_Read] = Memo()
+        self._joins: Memo[bool] = Memo()
         self._rest: Memo[tuple[bytes, int]] = Memo()
         self._roots: Memo[bytes] = Memo()
 
@@ -76,7 +89,7 @@ class Transcriber:
             if body:
                 notes.add("the request could not be split into messages")
             cut = Split(head=body, separator=b"", raws=(), tail=b"", system=b"", tools=b"")
-        messages = self._messages(cut.raws, redact, notes)
+        messages = self._messages(self._joined(cut, redact), redact, notes)
         head, head_secrets = self._rest.get(cut.head, redact, _redacted)
         tail, tail_secrets = self._rest.get(cut.tail, redact, _redacted)
         notes.secrets += head_secrets + tail_secrets
@@ -105,9 +118,31 @@ class Transcriber:
     def message(self, raw: bytes) -> Message:
         """One stored message, for display."""
         try:
-            return self._reading.message(jsontext.decode(raw))
+            return self._reading.message(self._reading.load(raw))
         except (jsontext.NotJson, BadRequest):
             return Message("user", (Text(raw.decode("utf-8", "replace")),))
+
+    def _joined(self, cut: Split, redact: Redact) -> Sequence[bytes]:
+        """The messages: items that are one are joined as they stand in the body."""
+        joins = self._reading.joins
+        if joins is None:
+            return cut.raws
+
+        def same(raw: bytes, _: Redact) -> bool:
+            try:
+                return joins(jsontext.decode(raw))
+            except jsontext.NotJson:
+                return False
+
+        rows: list[list[bytes]] = []
+        open = False
+        for raw, one in zip(cut.raws, self._joins.get_all(cut.raws, redact, same), strict=True):
+            if one and open:
+                rows[-1].append(raw)
+            else:
+                rows.append([raw])
+            open = one
+        return [row[0] if len(row) == 1 else cut.separator.join(row) for row in rows]
 
     def _messages(self, raws: Sequence[bytes], redact: Redact, notes: _Notes) -> tuple[StoredMessage, ...]:
         read = self._memo.get_all(raws, redact, self._read)
@@ -121,7 +156,7 @@ class Transcriber:
         clean, secrets = redact(raw)
         note = None
         try:
-            message = self._reading.message(jsontext.decode(clean))
+            message = self._reading.message(self._reading.load(clean))
         except (jsontext.NotJson, BadRequest) as error:
             message = Message("user", (Text(clean.decode("utf-8", "replace")),))
             note = f"a message could not be read: {error}"
@@ -137,7 +172,7 @@ class Transcriber:
         if answer.message is None:
             notes.secrets += secrets
             return answer, None, kept
-        read = self._read(jsontext.encode(answer.message), redact)
+        read = self._read(self._reading.dump(answer.message), redact)
         notes.secrets += max(secrets, read.secrets)
         notes.add(read.note)
         if read.secrets and self._leaks(kept, stream, redact):
@@ -149,7 +184,7 @@ class Transcriber:
     def _leaks(self, kept: bytes, stream: bool, redact: Redact) -> bool:
         """Whether putting the redacted response together again brings a secret back."""
         again = assemble(self._reading.assembler(), kept, stream)
-        return again.message is None or redact(jsontext.encode(again.message))[1] > 0
+        return again.message is None or redact(self._reading.dump(again.message))[1] > 0
 
 
 def _redacted(raw: bytes, redact: Redact) -> tuple[bytes, int]:

@@ -52,13 +52,49 @@ COMMANDS: Final[dict[str, Command | Group]] = {
     "env": Command(
         "env:env",
         "Point this shell's OpenAI and Anthropic clients at Reef.",
-        ('eval "$(reef env)"', 'eval "$(reef env --keep-keys)"', "reef env --shell fish | source"),
+        (
+            'eval "$(reef env)"',
+            'eval "$(reef env opencode)"',
+            'eval "$(reef env --keep-keys)"',
+            "reef env --shell fish | source",
+        ),
         hot=True,
     ),
     "traces": Group(
         "What your agents did: sessions and their conversations.",
         {
-            "list": Command("traces:list_sessions", "Sessions, newest first.", ("reef traces list -n 20",)),
+            "list": Command(
+                "traces:list_sessions",
+                "Sessions, newest first.",
+                ("reef traces list -n 20", "reef traces list 'agent:pi has:feedback since:2d'"),
+            ),
+            "search": Command(
+                "traces:search",
+                "Find records by words and fields.",
+                (
+                    "reef traces search timeout",
+                    "reef traces search 'agent:pi status:failed since:2d \"no such file\" -retry'",
+                ),
+            ),
+            "stats": Command(
+                "traces:stats",
+                "Sums by day or hour.",
+                ("reef traces stats", "reef traces stats --by agent,model --since 7d", "reef traces stats --hourly"),
+            ),
+            "export": Command(
+                "traces_files:export_traces",
+                "Sessions as JSON lines, for other programs.",
+                (
+                    "reef traces export > traces.jsonl",
+                    "reef traces export 'agent:pi has:feedback' --form openai -o train.jsonl",
+                    "reef traces export session:ses_06f2m8 --form atif",
+                ),
+            ),
+            "import": Command(
+                "traces_files:import_traces",
+                "Records from a file of JSON lines.",
+                ("reef traces import traces.jsonl", "reef traces import trajectory.json --scenario work"),
+            ),
             "show": Command(
                 "traces:show",
                 "One session as a conversation.",

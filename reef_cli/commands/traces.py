@@ -1,4 +1,4 @@
-"""`reef traces list · show · tail`: what the agents did. `reef_cli.conversation` says how it looks."""
+"""`reef traces list · search · stats · show · tail`: what the agents did. `reef_cli.conversation` says how it looks."""
 
 import shlex
 from typing import Annotated, Any
@@ -11,30 +11,83 @@ from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
 
+Query = Annotated[str | None, Help("Only what this finds, for example: agent:pi since:2d timeout")]
+Limit = Annotated[int, Help("How many.", "--limit", "-n")]
+Cursor = Annotated[str | None, Help("Go on from the `next` of the page before.", "--before", "--cursor")]
+
 _NOTHING = 'eval "$(reef env)", then use an agent in that shell; or: reef demo'
 
 
 def list_sessions(
+    query: Query = None,
     *,
-    limit: Annotated[int, Help("How many.", "--limit", "-n")] = 20,
-    before: Annotated[str | None, Help("Go on from the `next` of the page before.")] = None,
+    limit: Limit = 20,
+    before: Cursor = None,
     scenario: Annotated[str | None, Help("Only this scenario's.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    page = ensure_daemon(home()).get("/reef/sessions", limit=limit, before=before, scenario=scenario)
+    """With a query, the sessions that have such records: `reef traces search --help` tells how one is written."""
+    page = ensure_daemon(home()).get("/reef/sessions", limit=limit, before=before, scenario=scenario, q=query)
     if as_json:
         output.json(page)
         return
     columns = ("session", "updated", "agent", "turns", "in", "out", "score", "title")
     names = beginnings([session["id"] for session in page["items"]])
     output.table(columns, [_row(name, session) for name, session in zip(names, page["items"], strict=True)])
+    asked = (f" {shlex.quote(query)}" if query else "") + f" -n {limit}"
     only = f" --scenario {shlex.quote(scenario)}" if scenario else ""
     if page["next"]:
-        diagnostics.say(f"more: reef traces list -n {limit} --before {page['next']}{only}")
-    elif not page["items"] and (scenario or before):
+        diagnostics.say(f"more: reef traces list{asked} --before {page['next']}{only}")
+    elif not page["items"] and (scenario or before or query):
         diagnostics.say("no session here; all of them: reef traces list")
     elif not page["items"]:
         diagnostics.say(f"nothing yet: {_NOTHING}")
+
+
+def search(
+    query: Annotated[str, Help("What to find.")], *, limit: Limit = 20, before: Cursor = None, as_json: AsJson = False
+) -> None:
+    """Words, "phrases", -words and wor* all have to be in what a record added; fields narrow it down: agent, model,
+    session, scenario, release, kind (main, subagent, side, retry), status (ok, error, incomplete, cancelled, failed or
+    a number), has (feedback, error, tools, secret, signal), signal (turn, tool, refused, stopped, retried, left), since
+    and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out.
+    """
+    page = ensure_daemon(home()).get("/reef/search", q=query, limit=limit, before=before)
+    if as_json:
+        output.json(page)
+        return
+    for hit in page["items"]:
+        output.line(conversation.record_line(hit["record"], preview=not hit["snippet"]))
+        if hit["snippet"]:
+            output.line(f"  {output.one_line(hit['snippet'], 200)}")
+    if page["unindexed"]:
+        diagnostics.say(f"the newest {output.count(page['unindexed'], 'record')} can be searched in a moment")
+    if page["next"]:
+        diagnostics.say(f"more: reef traces search {shlex.quote(query)} -n {limit} --before {page['next']}")
+    elif not page["items"]:
+        diagnostics.say("nothing found; how a query is written: reef traces search --help")
+
+
+def stats(
+    *,
+    since: Annotated[str | None, Help("From here on: 12h, 7d, 4w or a date.")] = None,
+    hourly: Annotated[bool, Help("A line an hour, not a day.")] = False,
+    by: Annotated[str | None, Help("Split by any of scenario, agent and model, with commas between.")] = None,
+    scenario: Annotated[str | None, Help("Only this scenario's.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turns are answers of the main line; what was tried again counts once. Hours and days are UTC."""
+    page = ensure_daemon(home()).get(
+        "/reef/rollups", unit="hour" if hourly else "day", since=since, by=by, scenario=scenario
+    )
+    if as_json:
+        output.json(page)
+        return
+    split = tuple(name for name in ("scenario", "agent", "model") if name in (by or "").split(","))
+    columns = ("from", "records", "turns", "failed", "retries", "in", "cached", "out", *split)
+    output.table(columns, [_sums(row, split) for row in page["items"]])
+    if not page["items"]:
+        diagnostics.say("nothing in this time; further back: reef traces stats --since 52w")
 
 
 def show(
@@ -65,6 +118,11 @@ def tail(*, as_json: AsJson = False) -> None:
             about = output.visible(", ".join(data["references"]), keep="")
             output.line(f"{output.clock(data['created_ns'])} {about} report {conversation.report_line(data)}")
     raise Unreachable("the daemon stopped", hint="reef traces tail")
+
+
+def _sums(row: dict[str, Any], split: tuple[str, ...]) -> tuple[object, ...]:
+    names = ("records", "turns", "failed", "retries", "prompt_tokens", "cached_tokens", "completion_tokens")
+    return (output.utc(row["start_ns"]), *(row[name] for name in names), *(row[name] for name in split))
 
 
 def _row(name: str, session: dict[str, Any]) -> tuple[object, ...]:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from daemon.core.records import Dialect, Transcript
+from daemon.server.proxy import ROUTES
 from daemon.wire.base import dialect
 from tests.daemon.wire.resent import stream_of, wire_bytes
+from tests.daemon.wire.test_agents import answer_in, items_of, messages_in
 
 CAPTURES = Path(__file__).parents[3] / "shared" / "cases" / "captures"
 AGENTS = sorted(folder.name for folder in CAPTURES.iterdir()) if CAPTURES.is_dir() else []
-DIALECTS = {"/v1/chat/completions": Dialect.CHAT, "/v1/messages": Dialect.MESSAGES}
 
 pytestmark = pytest.mark.skipif(not AGENTS, reason=f"no captures at {CAPTURES}")
 
@@ -24,7 +25,7 @@ def exchanges(agent: str) -> list[tuple[Dialect, dict[str, Any], bytes]]:
     found = []
     for file in sorted((CAPTURES / agent).glob("*.json")):
         capture = json.loads(file.read_text(encoding="utf-8"))
-        name = DIALECTS.get(capture["path"].partition("?")[0])
+        name = ROUTES.get(capture["path"].partition("?")[0])
         if name is not None and isinstance(capture["body"], dict):
             found.append((name, capture["body"], (capture["response"].get("body") or "").encode()))
     return found
@@ -50,7 +51,7 @@ def test_every_exchange_is_recorded_to_the_byte(agent: str) -> None:
 def test_every_request_is_understood_by_an_engine_of_ours(agent: str) -> None:
     for name, body, _ in exchanges(agent):
         request = dialect(name).parse(wire_bytes(body))
-        assert len(request.messages) >= len(body["messages"])
+        assert len(request.messages) >= len(messages_in(items_of(body)))
 
 
 @pytest.mark.parametrize("agent", AGENTS or ["none"])
@@ -61,8 +62,8 @@ def test_a_request_that_goes_on_from_an_earlier_one_passes_through_its_answer(ag
         for other, before, chain in earlier:
             if other is not name or len(keys) <= len(chain) or keys[: len(chain)] != chain:
                 continue
-            sent_back = body["messages"][len(chain)]
-            if sent_back["role"] == "assistant":
+            if recorded(name, body).messages[len(chain)].role == "assistant":
+                sent_back = answer_in(body, before)
                 answer = recorded(name, before, stream_of(sent_back)).answer
                 assert answer is not None
                 assert answer.key == keys[len(chain)]

@@ -1,4 +1,4 @@
-"""A provider for tests: real HTTP on a loopback port, both dialects, a script of turns, and faults.
+"""A provider for tests: real HTTP on a loopback port, every dialect, a script of turns, and faults.
 
     with running_provider() as provider:              # the script TASK: text and a shell call, two calls, a final
     provider.url                                  # "http://127.0.0.1:PORT"; agents and clients append /v1/…
@@ -35,6 +35,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from daemon.wire.encoding import decoded
 from tests.fakes import shapes
+from tests.fakes.responses_shape import Responses
+
+Shape = shapes.Chat | shapes.Messages | Responses
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
 Framing = Literal["plain", "crlf", "no-space", "comments", "tiny", "halves", "no-end", "only-pings"]
@@ -125,6 +128,7 @@ class Provider:
             routes=[
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/v1/messages", self._messages, methods=["POST"]),
+                Route("/v1/responses", self._responses, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
                 Route("/{path:path}", self._unknown, methods=["GET", "POST", "PUT", "DELETE"]),
@@ -143,7 +147,10 @@ class Provider:
     async def _messages(self, request: Request) -> Response:
         return await self._answer(request, shapes.Messages)
 
-    async def _answer(self, request: Request, shape: type[shapes.Chat | shapes.Messages]) -> Response:
+    async def _responses(self, request: Request) -> Response:
+        return await self._answer(request, Responses)
+
+    async def _answer(self, request: Request, shape: type[Shape]) -> Response:
         received = await self._note(request)
         asked = received.json()
         fault = self.faults.popleft() if self.faults and self.faulty(asked) else Fault()
@@ -169,9 +176,7 @@ class Provider:
             self._paced(events, fault, transport), media_type="text/event-stream", headers=self.headers
         )
 
-    def _turn(
-        self, received: Received, dialect: "shapes.Chat | shapes.Messages"
-    ) -> tuple[str, list[tuple[str, str]], str]:
+    def _turn(self, received: Received, dialect: Shape) -> tuple[str, list[tuple[str, str]], str]:
         if self.echo:
             return hashlib.sha256(received.body).hexdigest(), [], ""
         scripted = self.turns[min(dialect.answered(), len(self.turns) - 1)]

@@ -1,22 +1,22 @@
-"""The two dialects as the vendors' own servers write them, made without any of the product's code."""
+"""The dialects as the vendors' own servers write them, made without any of the product's code."""
 
 import json
 from typing import Any
 
-_CREATED = 1_700_000_000
-_Calls = list[tuple[str, str]]
+created = 1_700_000_000
+Calls = list[tuple[str, str]]
 
 
-def _types(status: int) -> str:
+def error_type(status: int) -> str:
     kinds = {401: "authentication_error", 429: "rate_limit_error", 503: "overloaded_error", 529: "overloaded_error"}
     return kinds.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     return text.replace(" ", "\0 ").split("\0") if text else []
 
 
-def _offered(name: str, tools: list[tuple[str, dict[str, Any]]]) -> str:
+def offered(name: str, tools: list[tuple[str, dict[str, Any]]]) -> str:
     names = [tool for tool, _ in tools]
     same = [tool for tool in names if tool.lower() == name.lower()]
     fitting = [tool for tool, schema in tools if name == "bash" and "command" in schema.get("properties", {})]
@@ -44,12 +44,12 @@ class Chat:
         self._asked = asked
         self._prompt = size // 4
         serial = len(asked.get("messages", []))
-        self._head = {"id": f"chatcmpl-fake{serial}", "created": _CREATED, "model": asked.get("model")}
+        self._head = {"id": f"chatcmpl-fake{serial}", "created": created, "model": asked.get("model")}
         self._serial = serial
 
     def tool(self, name: str) -> str:
         functions = [tool["function"] for tool in self._asked.get("tools") or [] if "function" in tool]
-        return _offered(name, [(one["name"], one.get("parameters") or {}) for one in functions])
+        return offered(name, [(one["name"], one.get("parameters") or {}) for one in functions])
 
     def answered(self) -> int:
         answers = 0
@@ -66,13 +66,13 @@ class Chat:
             "completion_tokens_details": {"reasoning_tokens": 0},
         }
 
-    def _calls(self, calls: _Calls) -> list[dict[str, Any]]:
+    def _calls(self, calls: Calls) -> list[dict[str, Any]]:
         return [
             {"id": f"call_{self._serial}_{i}", "type": "function", "function": {"name": name, "arguments": arguments}}
             for i, (name, arguments) in enumerate(calls)
         ]
 
-    def body(self, text: str, calls: _Calls, thinking: str) -> dict[str, Any]:
+    def body(self, text: str, calls: Calls, thinking: str) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
         if thinking:
             message["reasoning_content"] = thinking
@@ -82,10 +82,10 @@ class Chat:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
         return {"object": "chat.completion", **self._head, "choices": [choice], "usage": self._usage()}
 
-    def events(self, text: str, calls: _Calls, thinking: str) -> list[bytes]:
+    def events(self, text: str, calls: Calls, thinking: str) -> list[bytes]:
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "", "refusal": None}]
-        deltas += [{"reasoning_content": word} for word in _words(thinking)]
-        deltas += [{"content": word} for word in _words(text)]
+        deltas += [{"reasoning_content": word} for word in words(thinking)]
+        deltas += [{"content": word} for word in words(text)]
         for i, call in enumerate(self._calls(calls)):
             name, arguments = call["function"]["name"], call["function"]["arguments"]
             deltas.append({"tool_calls": [{"index": i, **call, "function": {"name": name, "arguments": ""}}]})
@@ -109,7 +109,7 @@ class Chat:
         return b"data: " + json.dumps(data).encode() + b"\n\n"
 
     def error(self, status: int) -> dict[str, Any]:
-        error = {"message": f"scripted {status}", "type": _types(status), "param": None, "code": None}
+        error = {"message": f"scripted {status}", "type": error_type(status), "param": None, "code": None}
         return {"error": error}
 
     def error_event(self) -> bytes:
@@ -126,7 +126,7 @@ class Messages:
 
     def tool(self, name: str) -> str:
         tools = self._asked.get("tools") or []
-        return _offered(name, [(one["name"], one["input_schema"]) for one in tools if "input_schema" in one])
+        return offered(name, [(one["name"], one["input_schema"]) for one in tools if "input_schema" in one])
 
     def answered(self) -> int:
         answers = 0
@@ -159,7 +159,7 @@ class Messages:
             "usage": self._usage(output),
         }
 
-    def body(self, text: str, calls: _Calls, thinking: str) -> dict[str, Any]:
+    def body(self, text: str, calls: Calls, thinking: str) -> dict[str, Any]:
         content: list[dict[str, Any]] = []
         if thinking:
             content.append({"type": "thinking", "thinking": thinking, "signature": "c2lnbmVk"})
@@ -170,15 +170,15 @@ class Messages:
             content.append({"type": "tool_use", "id": identity, "name": name, "input": json.loads(arguments)})
         return self._message(content, "tool_use" if calls else "end_turn", 42)
 
-    def events(self, text: str, calls: _Calls, thinking: str) -> list[bytes]:
+    def events(self, text: str, calls: Calls, thinking: str) -> list[bytes]:
         blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
         if thinking:
-            deltas: list[dict[str, Any]] = [{"type": "thinking_delta", "thinking": word} for word in _words(thinking)]
+            deltas: list[dict[str, Any]] = [{"type": "thinking_delta", "thinking": word} for word in words(thinking)]
             deltas.append({"type": "signature_delta", "signature": "c2lnbmVk"})
             blocks.append(({"type": "thinking", "thinking": "", "signature": ""}, deltas))
         if text:
-            words = [{"type": "text_delta", "text": word} for word in _words(text)]
-            blocks.append(({"type": "text", "text": ""}, words))
+            spoken = [{"type": "text_delta", "text": word} for word in words(text)]
+            blocks.append(({"type": "text", "text": ""}, spoken))
         for i, (name, arguments) in enumerate(calls):
             half = len(arguments) // 2
             pieces = ("", arguments[:half], arguments[half:])
@@ -201,7 +201,7 @@ class Messages:
         return f"event: {data['type']}\n".encode() + b"data: " + json.dumps(data).encode() + b"\n\n"
 
     def error(self, status: int) -> dict[str, Any]:
-        error = {"type": _types(status), "message": f"scripted {status}"}
+        error = {"type": error_type(status), "message": f"scripted {status}"}
         return {"type": "error", "error": error, "request_id": "req_fake"}
 
     def error_event(self) -> bytes:

@@ -6,7 +6,7 @@ travel as JSON objects beside their class name; this module is the only one that
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -91,13 +91,20 @@ def encode_request(request: ChatRequest) -> dict[str, Any]:
     """The parts of a request that the worker reads; what only the dialect needs stays behind."""
     return {
         "model": request.model,
-        "messages": [[m.role, [[type(p).__name__, p] for p in m.parts]] for m in request.messages],
+        "messages": [[m.role, [[type(p).__name__, _read(p)] for p in m.parts]] for m in request.messages],
         "tools": request.tools,
         "tool_choice": request.tool_choice,
         "parallel_tool_calls": request.parallel_tool_calls,
         "sampling": request.sampling,
         "response_schema": request.response_schema,
     }
+
+
+def _read(part: Part) -> Part:
+    """Without the pictures, which these models cannot see."""
+    if isinstance(part, Image):
+        return replace(part, url="")
+    return replace(part, images=()) if isinstance(part, ToolResult) and part.images else part
 
 
 def decode_request(raw: Mapping[str, Any]) -> ChatRequest:

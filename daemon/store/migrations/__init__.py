@@ -10,7 +10,7 @@ from typing import Final
 
 from daemon.core.errors import StoreError
 
-STEPS: Final = ("m0001_first_light", "m0002_learning", "m0003_tasks", "m0004_experience")
+STEPS: Final = ("m0001_first_light", "m0002_learning", "m0003_tasks", "m0004_experience", "m0005_privacy")
 
 
 def migrate(db: sqlite3.Connection) -> None:

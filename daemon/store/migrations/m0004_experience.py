@@ -37,12 +37,15 @@ STATEMENTS: Final = (
     # What search walks, newest first.
     "CREATE INDEX record_model ON record (model_asked, seq)",
     "CREATE INDEX record_agent ON record (agent, seq) WHERE agent IS NOT NULL",
-    """CREATE INDEX record_end ON record ("end", seq) WHERE "end" <> 'ok'""",
+    """CREATE INDEX record_failed ON record (seq) WHERE "end" <> 'ok'""",
     "CREATE INDEX record_kind ON record (kind, seq) WHERE kind <> 'main'",
     # The id that an answer had on the wire: a request may go on from it by id, and an import may bring it again.
     """CREATE TABLE answer_id (
         scenario INTEGER NOT NULL REFERENCES name, id TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES record,
         PRIMARY KEY (scenario, id)) WITHOUT ROWID""",
-    # Records that came from elsewhere; `content` hashes what was sent, to tell a repeat from a conflict.
-    "CREATE TABLE imported (seq INTEGER PRIMARY KEY REFERENCES record, content BLOB NOT NULL)",
+    # Records that came from elsewhere, by the id they had there; the same exchange may be here already under another.
+    # `content` hashes what was sent, to tell a repeat from a conflict.
+    """CREATE TABLE imported (
+        receipt TEXT PRIMARY KEY, seq INTEGER NOT NULL REFERENCES record, content BLOB NOT NULL) WITHOUT ROWID""",
+    "CREATE INDEX imported_record ON imported (seq)",
 )

@@ -1,5 +1,6 @@
 """Sockets and locks."""
 
+import asyncio
 import os
 import socket
 import stat
@@ -40,6 +41,23 @@ def test_only_loopback_is_listened_on() -> None:
     finally:
         for listener in listeners:
             listener.close()
+
+
+async def test_what_is_written_goes_out_at_once() -> None:
+    port, listeners = agent_sockets(ServerConfig(port=0))
+    nagle_off: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection: socket.socket = writer.get_extra_info("socket")
+        nagle_off.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    servers = [await asyncio.start_server(accepted, sock=listener) for listener in listeners]
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    assert await nagle_off
+    writer.close()
+    for server in servers:
+        server.close()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])

@@ -19,7 +19,9 @@ from tests.fakes.provider import Fault, Provider, Turn, bash, running_provider
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
-BOTH = pytest.mark.parametrize("path", [CHAT, MESSAGES])
+RESPONSES = "/v1/responses"
+EVERY = pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
+LAST = {CHAT: b"[DONE]", MESSAGES: b"message_stop", RESPONSES: b"response.completed"}
 STREAM = pytest.mark.parametrize("stream", [True, False])
 
 
@@ -47,6 +49,7 @@ engine: openai
 engines:
   openai: {{base_url: "{one_provider.url}/v1", api: openai}}
   anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
+  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
   nobody: {{base_url: "http://127.0.0.1:1/v1"}}
 models: {{"lost-*": nobody}}
 """
@@ -55,7 +58,9 @@ models: {{"lost-*": nobody}}
 
 
 def ask(text: str, **fields: Any) -> dict[str, Any]:
-    return {"model": "scripted", "max_tokens": 50, "messages": [{"role": "user", "content": text}], **fields}
+    said = [{"role": "user", "content": text}]
+    # Each route has its own name for the list; the others' is an unknown field to it.
+    return {"model": "scripted", "max_tokens": 50, "messages": said, "input": said, **fields}
 
 
 def record(daemon: RunningDaemon, headers: dict[str, str]) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def record(daemon: RunningDaemon, headers: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-@BOTH
+@EVERY
 @STREAM
 def test_bytes_pass_unchanged_both_ways(daemon: RunningDaemon, provider: Provider, path: str, stream: bool) -> None:
     raw = json.dumps(ask("späte Blöcke", stream=stream, unknown={"a": [1.0, None]}), indent=1).encode()
@@ -97,14 +102,14 @@ def test_receipt_and_release_come_at_the_start(daemon: RunningDaemon, provider: 
     response.read()
 
 
-@BOTH
+@EVERY
 @STREAM
 def test_whoever_saw_the_end_finds_the_record(
     daemon: RunningDaemon, provider: Provider, path: str, stream: bool
 ) -> None:
     for _ in range(20):
         response = daemon.open(path, ask("x", stream=stream))
-        last = b"[DONE]" if path == CHAT else b"message_stop"
+        last = LAST[path]
         seen = b""
         while chunk := response.read1(65536):
             seen += chunk
@@ -114,7 +119,7 @@ def test_whoever_saw_the_end_finds_the_record(
         assert daemon.control("GET", f"/reef/records/{receipt}")[1]["end"] == "ok"
 
 
-@BOTH
+@EVERY
 def test_no_secret_of_the_agent_is_stored_and_reefs_own_stays_here(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
@@ -136,7 +141,7 @@ def test_reefs_token_is_not_sent_to_a_provider(daemon: RunningDaemon, provider: 
     assert daemon.agent_token not in str(provider.requests[-1].headers)
 
 
-@BOTH
+@EVERY
 def test_a_refusal_keeps_its_status_headers_and_body(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     provider.faults.append(Fault(status=429, headers={"retry-after": "7", "anthropic-ratelimit-requests-limit": "5"}))
     status, headers, raw = daemon.post(path, ask("x", stream=True))
@@ -153,7 +158,7 @@ def test_a_server_error_is_passed_on(daemon: RunningDaemon, provider: Provider, 
 
 
 @pytest.mark.parametrize("fault", [Fault(drop=True)], ids=["dropped"])
-@BOTH
+@EVERY
 def test_a_provider_that_breaks_before_answering_is_502_in_the_dialects_shape(
     daemon: RunningDaemon, provider: Provider, path: str, fault: Fault
 ) -> None:
@@ -204,14 +209,26 @@ def test_a_stream_of_pings_is_no_answer(daemon: RunningDaemon, provider: Provide
     assert record(daemon, headers)["end"] == "incomplete"
 
 
-@BOTH
+def test_a_responses_stream_that_breaks_off_ends_with_a_failed_response(
+    daemon: RunningDaemon, provider: Provider
+) -> None:
+    """Codex reads no ``error`` event, and OpenAI's client none of another response's id."""
+    provider.faults.append(Fault(after=3))
+    _, headers, raw = daemon.post(RESPONSES, ask("x", stream=True))
+    events = [json.loads(frame.partition(b"data: ")[2]) for frame in raw.split(b"\n\n")[:-1]]
+    assert events[-1]["type"] == "response.failed"
+    assert events[-1]["response"]["id"] == events[0]["response"]["id"]
+    assert record(daemon, headers)["end"] == "incomplete"
+
+
+@EVERY
 def test_an_error_inside_a_200_is_no_success(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     provider.faults.append(Fault(error_after=2))
     _, headers, _ = daemon.post(path, ask("x", stream=True))
     assert record(daemon, headers)["end"] != "ok"
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("gzip", [True, False])
 def test_an_error_as_a_whole_200_is_no_success(
     daemon: RunningDaemon, provider: Provider, path: str, gzip: bool
@@ -222,7 +239,7 @@ def test_an_error_as_a_whole_200_is_no_success(
     assert record(daemon, headers)["end"] == "error"
 
 
-@BOTH
+@EVERY
 @STREAM
 def test_when_the_client_leaves_the_provider_is_left_within_a_second(
     daemon: RunningDaemon, provider: Provider, path: str, stream: bool
@@ -269,7 +286,7 @@ def test_a_compressed_answer_passes_as_it_is_and_is_read_for_the_record(
 
 
 @pytest.mark.parametrize("framing", ["crlf", "no-space", "comments", "tiny"])
-@BOTH
+@EVERY
 def test_any_framing_of_a_stream_is_complete(
     daemon: RunningDaemon, provider: Provider, path: str, framing: Any
 ) -> None:
@@ -289,7 +306,7 @@ def test_tool_calls_are_kept_with_names_and_arguments(daemon: RunningDaemon, pro
     assert (parts[1]["name"], json.loads(parts[1]["arguments"])) == ("bash", {"command": "ls -la"})
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("raw", [b"{", b"[]", b"\xff\xfe", b'{"model": 3}', b""])
 def test_a_body_that_is_no_request_is_400_in_the_dialects_shape(daemon: RunningDaemon, path: str, raw: bytes) -> None:
     status, headers, answered = daemon.post(path, raw)

@@ -54,7 +54,7 @@ def test_a_dialect_nobody_speaks_is_told_with_what_to_add(reef_home: Home) -> No
     one = 'engine: o\nengines: {o: {base_url: "http://127.0.0.1:1"}}'
     with pytest.raises(BadRequest) as caught:
         router(reef_home, one).choose("x", Dialect.MESSAGES)
-    assert "api: anthropic" in str(caught.value.hint)
+    assert "dialects: [messages]" in str(caught.value.hint)
 
 
 def test_an_unknown_name_is_an_error_only_where_asked(reef_home: Home) -> None:

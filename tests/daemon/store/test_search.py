@@ -1,12 +1,20 @@
 """The index fills by itself, after the acknowledgement."""
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
+from daemon.core.records import Dialect, End, Message, Text
+from daemon.core.rows import NewReport
 from daemon.store.db import Store
-from tests.fakes.exchanges import Conversation, submit, system, transcript, user
+from daemon.store.query import parse
+from tests.fakes.exchanges import STARTED_NS, Conversation, record, submit, system, transcript, user
+
+DAY = 86_400_000_000_000
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -65,3 +73,148 @@ def test_what_a_crash_left_out_is_indexed_later(path: Path) -> None:
     until(lambda: indexed(path) == 1)
     assert found(path, "needle") == ["first"]
     store.close()
+
+
+# -- queries -----------------------------------------------------------------------------------------
+
+
+def read(_: Dialect, raw: bytes) -> Message:
+    said = json.loads(raw)
+    return Message(said["role"], (Text(said["content"]),))
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, list[str]]]:
+    path = tmp_path_factory.mktemp("searched") / "reef.db"
+    store = Store.open(path, durability="normal", read=read)
+    yield store, filled(store, path)
+    store.close()
+
+
+def filled(store: Store, path: Path) -> list[str]:
+    """Receipts of seven records, oldest first, once they are indexed."""
+    pi, codex = (Conversation(store, changes={"agent": name, "session_keys": (name,)}) for name in ("pi", "codex"))
+    made = [
+        pi.turn("how do tides work", "by the moon", model_asked="small"),
+        codex.turn("fix foo_bar.py please", "fixed it", model_asked="large", scenario="work"),
+        pi.turn("and on a lake", end=End.ERROR, status=429, error="rate limit"),
+        pi.turn("and on a lake", "hardly at all, the moon is far"),
+        record(store, transcript([user("moon title")], "Tides", tools=0), session_keys=("pi",), side=True),
+        codex.turn("foo and bar", "no", scenario="work", started_ns=STARTED_NS + DAY),
+        codex.turn("stop", end=End.CANCELLED, scenario="work", started_ns=STARTED_NS + 2 * DAY),
+    ]
+    store.report(NewReport("rep_1", "default", score=1.0, references=(made[3].receipt,))).result(20)
+    until(lambda: indexed(path) == len(made))
+    return [one.receipt for one in made]
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("", [6, 5, 4, 3, 2, 1, 0]),
+        ("moon", [4, 3, 0]),
+        ("MOON tides", [4, 0]),
+        ("moon -title", [3, 0]),
+        ("-moon agent:pi", [2]),
+        ("tid*", [4, 0]),
+        ('"the moon"', [3, 0]),
+        ('"moon the"', []),
+        ("foo_bar.py", [1]),
+        ("agent:pi", [3, 2, 0]),
+        ("-agent:pi", [6, 5, 4, 1]),
+        ("agent:pi agent:codex", []),
+        ("model:large", [1]),
+        ("scenario:work foo", [5, 1]),
+        ("status:error", [2]),
+        ("status:429", [2]),
+        ("status:failed", [6, 2]),
+        ("status:cancelled scenario:work", [6]),
+        ("status:ok agent:codex", [5, 1]),
+        ("kind:side", [4]),
+        ("kind:retry", [3]),
+        ("-kind:main moon", [4, 3]),
+        ("has:feedback", [3]),
+        ("has:error agent:pi", [2]),
+        ("has:tools -has:feedback agent:pi", [2, 0]),
+        ("signal:turn", [5, 1, 0]),
+        ("has:signal", [6, 5, 2, 1, 0]),
+        ("agent:nobody", []),
+        ("session:ses_none moon", []),
+        ("release:default@0 moon kind:main", [0]),
+        ('agent:"\' OR 1=1 --"', []),
+        ("since:2023-11-15T23:00:00+00:00", [6]),
+        ("until:2023-11-15T00:00:00+00:00 foo", [1]),
+        ("since:2023-11-15T00:00:00+00:00 until:2023-11-16T00:00:00+00:00", [5]),
+    ],
+)
+def test_a_query_finds_what_fits_and_nothing_else(
+    searched: tuple[Store, list[str]], query: str, numbers: list[int]
+) -> None:
+    store, receipts = searched
+    page = store.search(parse(query))
+    assert [receipts.index(hit.record.receipt) for hit in page.items] == numbers
+    assert (page.next, page.unindexed) == (None, 0)
+
+
+@pytest.mark.parametrize("query", ["", "moon", "agent:pi", '"the moon"', "-kind:side", "status:failed"])
+def test_pages_join_up(searched: tuple[Store, list[str]], query: str) -> None:
+    store, _ = searched
+    whole = [hit.record.receipt for hit in store.search(parse(query)).items]
+    found: list[str] = []
+    cursor = None
+    for _ in range(20):
+        page = store.search(parse(query), limit=2, before=cursor)
+        found += [hit.record.receipt for hit in page.items]
+        cursor = page.next
+        if cursor is None:
+            break
+    assert found == whole
+
+
+def test_a_hit_shows_the_line_that_was_sought(searched: tuple[Store, list[str]]) -> None:
+    store, _ = searched
+    assert [hit.snippet for hit in store.search(parse("far")).items] == ["hardly at all, the moon is far"]
+    assert [hit.snippet for hit in store.search(parse("agent:pi"), limit=1).items] == [None]
+
+
+def test_sessions_with_a_match_come_once_over_all_pages(searched: tuple[Store, list[str]]) -> None:
+    store, receipts = searched
+    pi, codex = (store.record(receipts[n]).session for n in (0, 1))
+    whole, cursor = store.sessions_with(parse("-status:cancelled"))
+    assert ([row.id for row in whole], cursor) == ([codex, pi], None)
+    found: list[str] = []
+    for _ in range(3):
+        page, cursor = store.sessions_with(parse("-status:cancelled"), limit=1, before=cursor)
+        found += [row.id for row in page]
+        if cursor is None:
+            break
+    assert found == [codex, pi]
+    assert [row.id for row in store.sessions_with(parse("lake"))[0]] == [pi]
+
+
+def test_a_page_looks_at_a_bounded_number_of_records(store: Store, path: Path) -> None:
+    """What fits lies below many that do not: the page is short, and the next ones find it."""
+    wanted = record(store, transcript([user("rare one")]), release_id="old@1")
+    for _ in range(3000):
+        last = submit(store, transcript([user("many")]))
+    last.result(60)
+    cursor, pages = None, 0
+    while True:
+        page = store.search(parse("release:old@1"), before=cursor)
+        pages += 1
+        if page.items or page.next is None:
+            break
+        cursor = page.next
+    assert [hit.record.receipt for hit in page.items] == [wanted.receipt]
+    assert pages == 2
+
+
+def test_what_is_not_indexed_yet_is_told(store: Store, path: Path) -> None:
+    record(store, transcript([user("needle")]))
+    until(lambda: indexed(path) == 1)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("UPDATE tally SET indexed = 0")
+    assert store.search(parse("needle")).unindexed == 1
+    assert store.search(parse("agent:pi")).unindexed == 0
+    db.close()

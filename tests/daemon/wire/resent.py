@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 
-def stream_of(message: dict[str, Any]) -> bytes:
+def stream_of(message: Any) -> bytes:
     """The SSE answer behind an assistant message, with the spaces that a provider writes and agents do not keep."""
+    if isinstance(message, list):
+        return _responses(message)
     if isinstance(message.get("content"), list):
         return _messages(message["content"])
     return _chat(message)
@@ -39,6 +41,20 @@ def _messages(blocks: list[dict[str, Any]]) -> bytes:
         start.pop("cache_control", None)
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events.append({"type": "content_block_delta", "index": index, "delta": delta})
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+
+
+def _responses(items: list[dict[str, Any]]) -> bytes:
+    """As a stream of which only deltas arrive for the words, and whole items for the rest."""
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "resp_1", "output": []}}]
+    for index, item in enumerate(items):
+        place = {"output_index": index}
+        if item.get("role") == "assistant":
+            text = "".join(part["text"] for part in item["content"])
+            events.append({"type": "response.output_item.added", **place, "item": {**item, "content": []}})
+            events.append({"type": "response.output_text.delta", **place, "content_index": 0, "delta": text + " "})
+        else:
+            events.append({"type": "response.output_item.done", **place, "item": item})
     return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 

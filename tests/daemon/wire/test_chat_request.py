@@ -110,7 +110,7 @@ def test_a_linked_image_is_named_by_its_link() -> None:
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 def test_reasoning_that_an_agent_sends_back_is_thinking(name: str) -> None:
     message = {"role": "assistant", name: "let me see", "content": "yes"}
-    assert one(message).parts == (Thinking("let me see"), Text("yes"))
+    assert one(message).parts == (Thinking("let me see", "chat:"), Text("yes"))
 
 
 def test_legacy_function_calls_and_results_are_read() -> None:

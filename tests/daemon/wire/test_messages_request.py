@@ -81,7 +81,8 @@ def test_thinking_is_read_and_redacted_thinking_has_no_text() -> None:
         {"type": "redacted_thinking", "data": "abc"},
         {"type": "text", "text": "yes"},
     ]
-    assert read({"role": "assistant", "content": content})[0].parts == (Thinking("hm"), Thinking(""), Text("yes"))
+    thoughts = (Thinking("hm", "anthropic:c2ln"), Thinking("", "anthropic-redacted:abc"))
+    assert read({"role": "assistant", "content": content})[0].parts == (*thoughts, Text("yes"))
 
 
 def test_a_tool_call_keeps_its_input_as_json() -> None:

@@ -183,3 +183,59 @@ def test_anthropic_raises_on_an_error_inside_a_stream() -> None:
         pytest.raises(anthropic.APIStatusError, match="it broke"),
     ):
         list(client.messages.create(model="m", max_tokens=9, messages=[], stream=True))
+
+
+# -- Responses --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def responses_client(script: list[EngineEvent], *, stream: bool) -> Iterator[openai.OpenAI]:
+    kind = "text/event-stream" if stream else "application/json"
+    with (
+        serving(rendered(Dialect.RESPONSES, script, stream=stream), kind) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
+    ):
+        yield client
+
+
+def test_openai_reads_a_whole_response() -> None:
+    with responses_client(called(text="Look:"), stream=False) as client:
+        answer = client.responses.create(model="m", input="x")
+    assert (answer.id, answer.output_text, answer.status) == ("resp_123", "Look:", "completed")
+    assert [item.arguments for item in answer.output if item.type == "function_call"] == [
+        '{"command": "ls"}',
+        '{"command": "pwd"}',
+    ]
+    assert answer.usage is not None
+    assert answer.usage.input_tokens_details.cached_tokens == 12
+
+
+def test_openais_own_accumulator_puts_a_streamed_response_together() -> None:
+    with (
+        responses_client(called(text="Look:"), stream=True) as client,
+        client.responses.stream(model="m", input="x") as stream,
+    ):
+        seen = [event.type for event in stream]
+        answer = stream.get_final_response()
+    assert answer.output_text == "Look:"
+    assert [item.arguments for item in answer.output if item.type == "function_call"] == [
+        '{"command": "ls"}',
+        '{"command": "pwd"}',
+    ]
+    assert seen[0] == "response.created"
+    assert seen[-1] == "response.completed"
+
+
+def test_openai_reads_a_response_that_failed_in_its_stream() -> None:
+    renderer = dialect(Dialect.RESPONSES).renderer(ASKED, "rec_123", "tiny", 1_700_000_000)
+    script = spoken("Hel")
+    body = renderer.event(script[0]) + renderer.event(script[1]) + renderer.error(502, "engine_error", "it broke")
+    with (
+        serving(body, "text/event-stream") as url,
+        openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client,
+        client.responses.stream(model="m", input="x") as stream,
+    ):
+        last = list(stream)[-1]
+    assert last.type == "response.failed"
+    assert last.response.error is not None
+    assert last.response.error.message == "it broke"

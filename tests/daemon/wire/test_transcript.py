@@ -17,6 +17,7 @@ from daemon.wire.base import Redact, dialect
 
 COVERS = ("daemon/wire/chat.py", "daemon/wire/messages.py")
 CHAT, MESSAGES = Dialect.CHAT, Dialect.MESSAGES
+LISTS = {CHAT: "messages", MESSAGES: "messages", Dialect.RESPONSES: "input"}
 SECRET = "sk-canary0123456789"
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{}, {}]}).encode()
 
@@ -158,12 +159,10 @@ def test_a_secret_in_a_request_that_does_not_split_is_taken_out() -> None:
     assert recorded(CHAT, f"key={SECRET}".encode()).head == b"key=[secret:1]"
 
 
-@pytest.mark.parametrize(
-    "message", [3, "text", None, [], {}, {"role": "wizard"}, {"role": "user", "content": 3}, {"role": 3}]
-)
+@pytest.mark.parametrize("message", [3, None, [], {}, {"role": "wizard"}, {"role": "user", "content": 3}, {"role": 3}])
 @pytest.mark.parametrize("name", list(Dialect))
 def test_a_message_that_cannot_be_read_is_kept_and_noted(name: Dialect, message: Any) -> None:
-    body = json.dumps({"messages": [message]}).encode()
+    body = json.dumps({LISTS[name]: [message]}).encode()
     found = recorded(name, body)
     assert joined(found) == body
     assert "a message could not be read" in str(found.note)
@@ -214,7 +213,7 @@ JSON = st.recursive(
 
 @given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=4), st.sampled_from(list(Dialect)))
 def test_no_json_at_all_makes_it_raise(messages: list[Any], chunks: list[Any], name: Dialect) -> None:
-    request = json.dumps({"messages": messages, "system": chunks, "tools": messages}).encode()
+    request = json.dumps({LISTS[name]: messages, "system": chunks, "tools": messages}).encode()
     response = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
     codec = dialect(name)
     assert joined(codec.transcript(request, response, stream=True, redact=lambda raw: (raw, 0))) == request

@@ -202,3 +202,44 @@ def test_a_last_session_that_failed_is_shown_and_not_rated(served: Served, cli: 
     refused = cli("good", "--json")
     assert refused.code == ExitCode.NOT_FOUND
     assert refused.error()["message"] == "the last session has no answer to rate"
+
+
+def test_search_finds_records_and_pages(served: Served, cli: Reef) -> None:
+    receipts = [served.ask(f"needle number {n}", scenario="hay") for n in range(3)]
+    asked = ("traces", "search", "needle scenario:hay", "-n", "2")
+    until(lambda: len(cli(*asked, "--json").json()["items"]) == 2, "the index")
+    first = cli(*asked, "--json").json()
+    second = cli(*asked, "--cursor", first["next"], "--json").json()
+    found = [hit["record"]["receipt"] for hit in first["items"] + second["items"]]
+    assert found == receipts[::-1]
+    shown = cli(*asked)
+    assert "  needle number 2" in shown.out.splitlines()
+    assert f"more: reef traces search 'needle scenario:hay' -n 2 --before {first['next']}" in shown.err
+
+
+def test_a_query_that_cannot_be_read_says_what_there_is(served: Served, cli: Reef) -> None:
+    told = cli("traces", "search", "kind:mian", "--json")
+    assert (told.code, told.error()["kind"]) == (ExitCode.USAGE, "usage")
+    assert "main, subagent, side, retry" in str(told.error()["hint"])
+    assert "nothing found" in cli("traces", "search", "agent:nobody").err
+
+
+def test_list_takes_a_query(served: Served, cli: Reef) -> None:
+    receipt = served.ask("listed by a field", scenario="listed")
+    served.ask("another", scenario="listed")
+    cli("good", receipt)
+    rows = cli("traces", "list", "scenario:listed has:feedback", "--json").json()["items"]
+    assert [row["id"] for row in rows] == [session_of(served, receipt)]
+    assert cli("traces", "list", "has:feedback", "--scenario", "listed", "--json").json()["items"] == rows
+
+
+def test_stats_sum_up(served: Served, cli: Reef) -> None:
+    for n in range(2):
+        served.ask(f"counted {n}", scenario="sums")
+    (row,) = cli("traces", "stats", "--scenario", "sums", "--json").json()["items"]
+    assert (row["records"], row["turns"], row["failed"]) == (2, 2, 0)
+    shown = cli("traces", "stats", "--scenario", "sums", "--by", "model,agent", "--hourly").out.splitlines()
+    assert shown[0].split()[-2:] == ["agent", "model"]
+    assert shown[1].split()[2:4] == ["2", "2"]
+    refused = cli("traces", "stats", "--since", "99w", "--hourly", "--json")
+    assert (refused.code, refused.error()["kind"]) == (ExitCode.USAGE, "usage")

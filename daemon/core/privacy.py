@@ -1,0 +1,45 @@
+"""What is forgotten, and the log of what was decided, as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One entry of the audit log; ``hash`` (hex) covers it and the one before."""
+
+    seq: int
+    at_ns: int
+    event: str
+    facts: Mapping[str, Any]
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What is to be forgotten: records for which all that is given holds. ``before_ns``: of sessions whose last record
+    is older; ``repository``: of sessions in that folder or below.
+    """
+
+    sessions: tuple[str, ...] = ()
+    receipts: tuple[str, ...] = ()
+    before_ns: int | None = None
+    scenario: str | None = None
+    repository: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What went, or would. ``kept_messages`` are held by other records, too. ``releases`` and ``jobs`` learned from it:
+    releases stay as they are. ``compacted``: the database file was written anew.
+    """
+
+    records: int = 0
+    sessions: int = 0
+    reports: int = 0
+    messages: int = 0
+    kept_messages: int = 0
+    releases: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    compacted: bool = False

@@ -1,0 +1,75 @@
+"""Finding and summing up what is recorded: queries over records and sessions, sums by hour and day.
+
+A page may be short and still have a next one: the store looks at a bounded number of records for each.
+"""
+
+import time
+from dataclasses import replace
+from typing import Final, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from daemon.core.errors import UsageError
+from daemon.server.control import answer, page_limit, read, runtime
+from daemon.store.query import Field, Query, moment, parse
+from daemon.store.rollups import NANOSECONDS, Unit
+
+#: Hours or days in one answer, and how many there are without being asked.
+_UNITS_MOST: Final = 1100
+_UNITS: Final = {"hour": 48, "day": 30}
+_BY: Final = ("scenario", "agent", "model")
+
+
+async def search(request: Request) -> Response:
+    """``GET /reef/search?q=``: records, newest first, each with the line around the words."""
+    page = await read(runtime(request).store.search, asked(request), limit=page_limit(request), before=cursor(request))
+    return answer({"items": page.items, "next": page.next, "unindexed": page.unindexed})
+
+
+async def sessions(request: Request) -> Response:
+    """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records."""
+    store, query = runtime(request).store, request.query_params
+    if query.get("q"):
+        found, more = await read(store.sessions_with, asked(request), limit=page_limit(request), before=cursor(request))
+        return answer({"items": found, "next": more, "total": None})
+    items, more = await read(
+        store.sessions,
+        scenario=query.get("scenario"),
+        limit=page_limit(request),
+        before=cursor(request),
+        after=query.get("after"),
+    )
+    total = None if query.get("scenario") else (await read(store.counts))["sessions"]
+    return answer({"items": items, "next": more, "total": total})
+
+
+async def rollups(request: Request) -> Response:
+    """``GET /reef/rollups?unit=hour|day&since=&by=agent,model&scenario=``: sums, newest first."""
+    query = request.query_params
+    unit = query.get("unit", "day")
+    if unit not in NANOSECONDS:
+        raise UsageError(f"unit={unit[:40]!r} is none", hint=f"one of {', '.join(NANOSECONDS)}")
+    by = tuple(name for name in query.get("by", "").split(",") if name)
+    if unknown := [name for name in by if name not in _BY]:
+        raise UsageError(f"by={unknown[0][:40]!r} is none", hint=f"any of {', '.join(_BY)}, with commas between")
+    now, length = time.time_ns(), NANOSECONDS[unit]
+    since = moment("since", query["since"], now) if query.get("since") else now - _UNITS[unit] * length
+    if since < now - _UNITS_MOST * length:
+        raise UsageError(
+            f"since={query['since']} is more than {_UNITS_MOST} {unit}s ago", hint="unit=day, or a later one"
+        )
+    rows = await read(
+        runtime(request).store.rollups, cast(Unit, unit), since_ns=since, scenario=query.get("scenario"), by=by
+    )
+    return answer({"items": rows, "unit": unit, "since_ns": since})
+
+
+def asked(request: Request) -> Query:
+    query = parse(request.query_params.get("q", ""))
+    scenario = request.query_params.get("scenario")
+    return replace(query, fields=(*query.fields, Field("scenario", scenario))) if scenario else query
+
+
+def cursor(request: Request) -> str | None:
+    return request.query_params.get("before") or request.query_params.get("cursor")

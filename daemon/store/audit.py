@@ -1,0 +1,57 @@
+"""The audit log: what was decided, when, as a chain of hashes. Append-only; holds ids and numbers, never what was said.
+
+Each hash covers its entry and the hash before, so whoever kept one notices if anything up to it was changed or left
+out. An entry is written in the transaction of what it tells.
+"""
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from daemon.core.privacy import AuditRow
+from daemon.store.connection import Reader
+from daemon.store.pages import cursor_value, page, page_size
+
+_START: Final = bytes(32)
+_COLUMNS: Final = "seq, at_ns, event, facts, hash"
+
+
+def add(db: sqlite3.Connection, event: str, facts: Mapping[str, object]) -> None:
+    """Append an entry inside the writer's transaction."""
+    told, now = json.dumps(dict(facts), sort_keys=True, separators=(",", ":")), time.time_ns()
+    last = db.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, before = (1, _START) if last is None else (last[0] + 1, last[1])
+    db.execute(
+        f"INSERT INTO audit ({_COLUMNS}) VALUES (?,?,?,?,?)",
+        (seq, now, event, told, _hash(before, seq, now, event=event, facts=told)),
+    )
+
+
+def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditRow], str | None]:
+    """Newest first, with the cursor of the next page."""
+    where = f"WHERE seq < {cursor_value(before)} " if before is not None else ""
+    rows = reader.db.execute(
+        f"SELECT {_COLUMNS} FROM audit {where}ORDER BY seq DESC LIMIT ?", (page_size(limit) + 1,)
+    ).fetchall()
+    rows, cursor = page(rows, limit)
+    return [AuditRow(seq, at, event, json.loads(facts), hash.hex()) for seq, at, event, facts, hash in rows], cursor
+
+
+def check(reader: Reader) -> tuple[int, str, str | None]:
+    """(how many entries, the last one's hash, what is wrong with the first that is)."""
+    before, expected = _START, 1
+    for seq, at, event, facts, hash in reader.db.execute(f"SELECT {_COLUMNS} FROM audit ORDER BY seq"):
+        if seq != expected:
+            return expected - 1, before.hex(), f"entry {expected} is missing"
+        if hash != _hash(before, seq, at, event=event, facts=facts):
+            return expected - 1, before.hex(), f"entry {seq} was changed, or one before it"
+        before, expected = hash, seq + 1
+    return expected - 1, before.hex(), None
+
+
+def _hash(before: bytes, seq: int, at_ns: int, *, event: str, facts: str) -> bytes:
+    said = json.dumps([seq, at_ns, event, facts], separators=(",", ":"))
+    return hashlib.sha256(before + said.encode()).digest()

@@ -1,0 +1,227 @@
+"""Forgetting: from what a person names to files that no longer hold it.
+
+Work goes to the writer in small transactions, so that records go on being written meanwhile, and whatever a crash left
+half done is finished by the next purge. The bytes are gone when `run` returns: rows are overwritten, the index merged,
+the log written back and cut.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from daemon.core.errors import Conflict, NotFound, StoreError, UsageError
+from daemon.core.privacy import Purge, Purged
+from daemon.store import audit, forget, sweep
+from daemon.store.connection import Pool, Reader
+from daemon.store.packing import Packer
+
+#: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
+_COMPACTED_BYTES: Final = 256 << 20
+#: Pages of the index that one step merges.
+_MERGED_PAGES: Final = 64
+_PATIENCE_SECONDS: Final = 10.0
+_CHUNK: Final = 500
+
+Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
+#: Phase, how much of it is done, of how much.
+Progress = Callable[[str, int, int], None]
+
+
+class Purges:
+    """``transact`` runs a function in the writer's transaction, ``alone`` in its thread outside of one; ``forget``
+    makes it drop what it remembers of records. All methods block.
+    """
+
+    def __init__(self, path: Path, pool: Pool, transact: Submit, alone: Submit, *, forget: Callable[[], None]) -> None:
+        self._path = path
+        self._pool = pool
+        self._transact = transact
+        self._alone = alone
+        self._forget = forget
+        self._lock = threading.Lock()
+
+    def expired(self, before_ns: int, limit: int) -> tuple[str, ...]:
+        """Ids of at most so many sessions whose last record is older."""
+        with self._pool.reader() as reader:
+            rows = reader.db.execute("SELECT uid FROM session WHERE updated_ns < ? LIMIT ?", (before_ns, limit))
+            return tuple(uid for (uid,) in rows)
+
+    def plan(self, wanted: Purge) -> Purged:
+        """What would go. Raises NotFound for what is not there, Conflict for what a job learns from just now."""
+        with self._pool.reader() as reader:
+            return _plan(reader, _select(reader, wanted))
+
+    def run(self, wanted: Purge, progress: Progress, *, compact: bool = True) -> Purged:
+        """Forget it. Raises as `plan`, and StoreError; what was removed until then stays so. ``compact``: also write a
+        small database anew, which leaves no piece of a row between others but makes records wait.
+        """
+        with self._lock:
+            with self._pool.reader() as reader:
+                seqs = _select(reader, wanted)
+                planned = _plan(reader, seqs)
+            removed = self._remove(seqs, progress)
+            removed.messages = self._sweep(progress)
+            facts = _facts(wanted) | {"records": removed.records, "sessions": removed.sessions}
+            if removed.records:
+                self._transact(lambda db: audit.add(db, "purge", facts)).result()
+            self._merge(progress)
+            compacted = self._clean(compact=compact)
+        return replace(
+            planned, records=removed.records, sessions=removed.sessions, reports=removed.reports,
+            messages=removed.messages, compacted=compacted,
+        )  # fmt: skip
+
+    def _remove(self, seqs: Sequence[int], progress: Progress) -> forget.Removed:
+        removed = forget.Removed()
+        for start in range(0, len(seqs), forget.BATCH):
+            progress("records", start, len(seqs))
+            removed.add(self._transact(self._removing(seqs[start : start + forget.BATCH])).result())
+        return removed
+
+    def _removing(self, batch: Sequence[int]) -> Callable[[sqlite3.Connection], forget.Removed]:
+        def apply(db: sqlite3.Connection) -> forget.Removed:
+            self._forget()
+            with self._pool.reader() as reader:
+                return forget.remove(db, reader, batch)
+
+        return apply
+
+    def _sweep(self, progress: Progress) -> int:
+        with self._pool.reader() as reader:
+            found = sweep.look(reader, sweep.orphans(reader.db))
+        parts = list(sweep.batches(found))
+        dropped, packer = 0, Packer()
+        for number, (part, ids) in enumerate(parts):
+            progress("messages", number, len(parts))
+            count = self._transact(self._dropping(packer, part, ids, found.upto)).result()
+            dropped += count if part == "message" else 0
+        self._transact(sweep.settle).result()
+        return dropped
+
+    def _dropping(
+        self, packer: Packer, part: sweep.Part, ids: list[int], upto: int
+    ) -> Callable[[sqlite3.Connection], int]:
+        def apply(db: sqlite3.Connection) -> int:
+            self._forget()
+            return sweep.drop(db, packer, part, ids, upto=upto)
+
+        return apply
+
+    def _merge(self, progress: Progress) -> None:
+        """Write the index's pieces into one, without the words that were taken out."""
+        pages, more = -_MERGED_PAGES, True
+        while more:
+            progress("index", 0, 0)
+            more = self._transact(_merging(pages)).result()
+            pages = _MERGED_PAGES
+
+    def _clean(self, *, compact: bool) -> bool:
+        """Cut the write-ahead log; True where the file was written anew, too."""
+        compact = compact and self._path.stat().st_size <= _COMPACTED_BYTES
+        if compact:
+            self._alone(lambda db: db.execute("VACUUM") and None).result()
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self._alone(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]).result():
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"another process reads {self._path}: its log still holds what was removed",
+                    hint=f"fuser -v {self._path}, then the same again",
+                )
+            time.sleep(0.05)
+        return compact
+
+
+def _merging(pages: int) -> Callable[[sqlite3.Connection], bool]:
+    def apply(db: sqlite3.Connection) -> bool:
+        before = db.total_changes
+        db.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (pages,))
+        return db.total_changes - before >= 2  # as FTS5 says that there is more to do
+
+    return apply
+
+
+def _facts(wanted: Purge) -> dict[str, object]:
+    """What was named, for the audit log: ids as they are, a folder not at all."""
+    return {
+        "named": sorted((*wanted.sessions, *wanted.receipts)), "before_ns": wanted.before_ns,
+        "scenario": wanted.scenario, "repository": wanted.repository is not None,
+    }  # fmt: skip
+
+
+def _select(reader: Reader, wanted: Purge) -> list[int]:
+    """Seqs, newest first, so that few of those that stay have to be written out."""
+    where, values = ["1"], list[object]()
+    for uid in wanted.sessions:
+        _known(reader, "session", "uid", uid)
+    for uid in wanted.receipts:
+        _known(reader, "record", "receipt", uid)
+    for column, given in (("s.uid", wanted.sessions), ("r.receipt", wanted.receipts)):
+        if given:
+            where.append(f"{column} IN ({','.join('?' * len(given))})")
+            values += given
+    if wanted.before_ns is not None:
+        where.append("s.updated_ns < ?")
+        values.append(wanted.before_ns)
+    if wanted.scenario is not None:
+        where.append("s.scenario = ?")
+        values.append(reader.names.find(reader.db, wanted.scenario))
+    if wanted.repository is not None:
+        where.append("(s.cwd = ? OR substr(s.cwd, 1, ?) = ?)")
+        folder = wanted.repository.rstrip("/")
+        values += [folder, len(folder) + 1, f"{folder}/"]
+    if len(where) == 1:
+        raise UsageError("nothing says what is to be removed", hint="reef traces purge --help")
+    rows = reader.db.execute(
+        f"""SELECT r.seq FROM record r JOIN session s ON s.id = r.session WHERE {" AND ".join(where)}
+        ORDER BY r.seq DESC""",
+        values,
+    )
+    return [seq for (seq,) in rows]
+
+
+def _known(reader: Reader, table: str, column: str, uid: str) -> None:
+    if reader.db.execute(f"SELECT 1 FROM {table} WHERE {column} = ?", (uid,)).fetchone() is None:
+        raise NotFound(f"no {table} {uid!r}", hint="reef traces list")
+
+
+def _plan(reader: Reader, seqs: Sequence[int]) -> Purged:
+    gone, would = frozenset(seqs), sweep.Unheld()
+    sessions: set[int] = set()
+    reports: set[int] = set()
+    jobs: dict[str, tuple[str, str | None]] = {}
+    for start in range(0, len(seqs), _CHUNK):
+        part = seqs[start : start + _CHUNK]
+        marks = ",".join("?" * len(part))
+        sessions.update(id for (id,) in reader.db.execute(f"SELECT session FROM record WHERE seq IN ({marks})", part))
+        sweep.name(reader, part, would)
+        reports.update(id for (id,) in reader.db.execute(f"SELECT report FROM reference WHERE seq IN ({marks})", part))
+        for uid, state, release in reader.db.execute(
+            f"""SELECT j.uid, j.state, j.release_id FROM job j WHERE j.id IN
+            (SELECT job FROM claim WHERE kind = 'record' AND item IN ({marks}))""",
+            part,
+        ):
+            jobs[uid] = (state, release)
+    running = next((uid for uid, (state, _) in jobs.items() if state in ("queued", "running")), None)
+    if running is not None:
+        raise Conflict(f"job {running} learns from it just now", hint=f"reef jobs cancel {running}, or wait for it")
+    named = len(would.messages)
+    sweep.look(reader, would, gone)
+    return Purged(
+        records=len(seqs), sessions=sum(_ends(reader, id, gone) for id in sessions),
+        reports=sum(_empties(reader, id, gone) for id in reports), messages=len(would.messages),
+        kept_messages=named - len(would.messages),
+        releases=tuple(sorted({release for _, release in jobs.values() if release})), jobs=tuple(sorted(jobs)),
+    )  # fmt: skip
+
+
+def _ends(reader: Reader, session: int, gone: frozenset[int]) -> bool:
+    return all(seq in gone for (seq,) in reader.db.execute("SELECT seq FROM record WHERE session = ?", (session,)))
+
+
+def _empties(reader: Reader, report: int, gone: frozenset[int]) -> bool:
+    return all(seq in gone for (seq,) in reader.db.execute("SELECT seq FROM reference WHERE report = ?", (report,)))

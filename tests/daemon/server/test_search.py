@@ -1,0 +1,68 @@
+"""Finding and summing up over HTTP: what pages look like, and what is refused."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.daemon.server.test_control import say
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.provider import Turn, running_provider
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home) -> Iterator[RunningDaemon]:
+    with running_provider((Turn("by the moon"),)) as provider:
+        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
+        with running_daemon(module_home, config) as running:
+            yield running
+
+
+def test_records_are_found_by_what_they_added(daemon: RunningDaemon) -> None:
+    receipt = say(daemon, "how do tides work")
+    until(lambda: bool(daemon.get("/reef/search?q=tides")["items"]), "the index")
+    page = daemon.get("/reef/search?q=tides%20moon")
+    assert [hit["record"]["receipt"] for hit in page["items"]] == [receipt]
+    assert page["items"][0]["snippet"] == "how do tides work"
+    assert (page["next"], page["unindexed"]) == (None, 0)
+
+
+def test_sessions_are_found_by_their_records(daemon: RunningDaemon) -> None:
+    receipt = say(daemon, "in a scenario of its own", **{"x-reef-scenario": "found"})
+    (row,) = daemon.get("/reef/sessions?q=status:ok&scenario=found")["items"]
+    assert row["id"] == daemon.get(f"/reef/records/{receipt}")["session"]
+    assert daemon.get("/reef/sessions?q=status:failed&scenario=found")["items"] == []
+
+
+def test_a_trace_tells_what_happened_after_each_answer(daemon: RunningDaemon) -> None:
+    first = say(daemon, "signals begin")
+    say(daemon, "signals begin", "by the moon", "no, not so")
+    until(lambda: bool(daemon.get(f"/reef/records/{first}")["signals"]), "the signals")
+    trace = daemon.get(f"/reef/traces/{first}")
+    assert [(one["name"], one["text"]) for one in trace["records"][0]["signals"]] == [("turn", "no, not so")]
+    assert [entry["record"]["edge"] for entry in trace["records"]] == ["start", "next"]
+
+
+def test_sums_are_split_as_asked(daemon: RunningDaemon) -> None:
+    say(daemon, "count", **{"x-reef-scenario": "sums", "user-agent": "pi/1.6.0"})
+    (row,) = daemon.get("/reef/rollups?unit=hour&scenario=sums&by=agent,model")["items"]
+    assert (row["agent"], row["model"], row["scenario"], row["turns"]) == ("pi", "m", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("/reef/search?q=kind:mian", "kind:mian"),
+        ("/reef/search?q=" + quote("since:never"), "since:never"),
+        ("/reef/search?q=x&before=1e3", "1e3"),
+        ("/reef/rollups?unit=minute", "minute"),
+        ("/reef/rollups?by=person", "person"),
+        ("/reef/rollups?unit=hour&since=2001-01-01", "2001-01-01"),
+    ],
+)
+def test_what_is_refused_is_named(daemon: RunningDaemon, path: str, named: str) -> None:
+    status, error = daemon.control("GET", path)
+    assert status == 400
+    assert error["error"]["kind"] == "usage"
+    assert named in error["error"]["message"]
