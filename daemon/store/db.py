@@ -53,7 +53,7 @@ class Store:
         self._ledger = Ledger(self._names, redact)
         self._importer = imports.Importer(self._ledger, self._names, redact)
         self._pool = Pool(path)
-        self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
+        self._writer = Writer(db, path, Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle))
         self.learning = Learning(self._pool, self._transact, self._names, redact)
         self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
 
