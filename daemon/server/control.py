@@ -92,7 +92,8 @@ def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
     spans = daemon.telemetry.note() if daemon.telemetry else None
     others = [daemon.learning.scheduler.problem, spans]
-    return [*daemon.heads.notes(), *(note for note in others if note)]
+    aside = [f"a damaged database is kept as {path}; records go into a new one" for path in daemon.store.kept_aside()]
+    return [*daemon.heads.notes(), *(note for note in others if note), *aside]
 
 
 async def records(request: Request) -> Response:
