@@ -19,6 +19,7 @@ from daemon.core.redact import Redactor
 from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
 from daemon.store import (
     afterwards,
+    audit,
     feedback,
     records,
     requests,
@@ -53,6 +54,7 @@ class Store:
         self._pool = Pool(path)
         self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
         self.learning = Learning(self._pool, self._transact, self._names, redact)
+        self.audit = audit.Audit(self._pool, self._transact)
         self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
 
     @classmethod
@@ -94,15 +96,25 @@ class Store:
 
     def report(self, report: NewReport) -> "Future[tuple[ReportRow, bool]]":
         """Store feedback; the bool says whether it is new. Fails with UsageError, UnknownReference or Conflict."""
-        return self._submit(
-            lambda: feedback.check(report), lambda db, _: feedback.report(db, self._names, report, self._redact)
-        )
+
+        def apply(db: sqlite3.Connection, _: Any) -> tuple[ReportRow, bool]:
+            row, created = feedback.report(db, self._names, report, self._redact)
+            if created:
+                facts = {"id": row.id, "scenario": row.scenario, "score": row.score, "about": len(row.references)}
+                audit.add(db, "feedback", facts)
+            return row, created
+
+        return self._submit(lambda: feedback.check(report), apply)
 
     def undo(self, scenario: str | None, receipt: str | None, report: str | None = None) -> "Future[ReportRow]":
         """Take back the last report that stands, or the one named. Fails with NotFound."""
-        return self._submit(
-            lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt, report=report)
-        )
+
+        def apply(db: sqlite3.Connection) -> ReportRow:
+            row = feedback.undo(db, self._names, scenario, receipt, report=report)
+            audit.add(db, "undo", {"id": row.id, "scenario": row.scenario})
+            return row
+
+        return self._transact(apply)
 
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
