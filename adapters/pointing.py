@@ -40,6 +40,7 @@ _PI: Final = {
             "baseUrl": f"{ADDRESS}/v1",
             "apiKey": "!printenv OPENAI_API_KEY",
             "api": "openai-completions",
+            "headers": {"x-reef-adapter": "pi"},
             "compat": {
                 "sendSessionAffinityHeaders": True,
                 "sessionAffinityFormat": "openai",

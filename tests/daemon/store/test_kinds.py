@@ -38,6 +38,16 @@ def test_a_long_conversation_that_quotes_a_chore_is_none() -> None:
     assert not is_chore([system("s"), *[user("x")] * 6, asked])
 
 
+@pytest.mark.xfail(
+    strict=True, reason="Hermes 0.19 after a conversation that was continued, whose title quotes no title"
+)
+def test_a_title_for_a_later_exchange_is_a_chore() -> None:
+    asked = system(
+        "Generate a short, descriptive title (3-7 words) for a conversation that starts with the following …"
+    )
+    assert is_chore([asked, user("User: once more\n\nAssistant: Done: I created hello.txt")])
+
+
 def test_only_a_real_beginning_is_a_quote() -> None:
     asked = [system("s"), user("User: Create  hello.txt\nnow\n\nAssistant: done")]
     assert quotes(asked, "Create hello.txt now")
