@@ -52,7 +52,12 @@ COMMANDS: Final[dict[str, Command | Group]] = {
     "env": Command(
         "env:env",
         "Point this shell's OpenAI and Anthropic clients at Reef.",
-        ('eval "$(reef env)"', 'eval "$(reef env --keep-keys)"', "reef env --shell fish | source"),
+        (
+            'eval "$(reef env)"',
+            'eval "$(reef env opencode)"',
+            'eval "$(reef env --keep-keys)"',
+            "reef env --shell fish | source",
+        ),
         hot=True,
     ),
     "traces": Group(

@@ -1,10 +1,11 @@
-"""``python -m reef_cli.commands README.md``: write the tables of commands and of keys between the file's markers."""
+"""``python -m reef_cli.commands README.md``: write the tables of agents, commands and keys between its markers."""
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from adapters.pointing import AGENTS
 from reef_cli.commands import COMMANDS, Command, Group
 from reef_cli.main import load
 from reef_cli.tui import keys
@@ -16,9 +17,23 @@ def table() -> str:
     return "\n".join(["| command | what it does |", "|---|---|", *rows])
 
 
+def agents() -> str:
+    """The table of agents, from what their tests run on."""
+    rows = []
+    for name, told in AGENTS.items():
+        variables = (*told.variables, *(f"{key}={value}" for key, value in told.fixed.items()))
+        file = f"`~/{told.file}`" if told.file else ""
+        rows.append(f"| {told.title} | `reef env {name}` | {_code(variables)} | {file} | `{told.command}` |")
+    return "\n".join(["| agent | what it needs | variables | file | run it |", "|---|---|---|---|---|", *rows])
+
+
+def _code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
 def updated(text: str) -> str:
     """``text`` with the tables between its markers replaced. Raises ValueError without markers."""
-    for name, content in (("commands", table()), ("keys", keys.markdown())):
+    for name, content in (("agents", agents()), ("commands", table()), ("keys", keys.markdown())):
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)

@@ -1,17 +1,27 @@
-"""`reef env`: the variables that make any OpenAI or Anthropic client of a shell talk to Reef."""
+"""`reef env`: the variables that make the OpenAI and Anthropic clients of a shell talk to Reef, or one agent.
+
+The variables are the answer, for `eval`; what a person must do besides goes to stderr. The agent's file is theirs:
+it is read to see whether it names this Reef, and never written.
+"""
 
 import sys
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from daemon.core.errors import NotFound
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
+if TYPE_CHECKING:
+    from adapters.pointing import Pointing
+
 Shell = Literal["sh", "fish"]
 
 
 def env(
+    agent: Annotated[str | None, Help("Only what this coding agent takes, and the file that it needs.")] = None,
     *,
     shell: Annotated[Shell, Help("Whose syntax.")] = "sh",
     keep_keys: Annotated[
@@ -20,17 +30,53 @@ def env(
     as_json: AsJson = False,
 ) -> None:
     """Starts the daemon, so that the address is true. The token is for inference and feedback only."""
+    told = None if agent is None else pointing(agent)
     place = home()
     url = str(ensure_daemon(place).get("/reef/status")["url"])
     token = place.agent_token.read_text().strip()
     variables = keyless(url, token) if keep_keys else environment(url, token)
+    if told is not None:
+        variables = {name: variables[name] for name in told.variables if name in variables} | dict(told.fixed)
+    text = "" if told is None else told.filled(f"{url}/t/{token}" if keep_keys else url)
     if as_json:
-        output.json({"env": variables})
+        output.json({"env": variables} | ({} if told is None else _described(told, text)))
         return
     for name, value in variables.items():
         output.line(f"set -gx {name} {_fish(value)};" if shell == "fish" else f"export {name}={_posix(value)}")
-    if sys.stdout.isatty():
+    if told is not None:
+        _say(told, text)
+    elif sys.stdout.isatty():
         diagnostics.say('to use it: eval "$(reef env)"')
+
+
+def pointing(agent: str) -> "Pointing":
+    """What is known of an agent. Raises NotFound with those that there are."""
+    from adapters.pointing import AGENTS  # not at import: `reef env` alone is hot
+
+    if agent not in AGENTS:
+        raise NotFound(f"no agent is called {agent!r}", hint=f"one of {', '.join(AGENTS)}; or: reef env")
+    return AGENTS[agent]
+
+
+def _described(told: "Pointing", text: str) -> dict[str, object]:
+    file = {"path": f"~/{told.file}", "text": text} if told.file else None
+    return {"file": file, "command": told.command}
+
+
+def _say(told: "Pointing", text: str) -> None:
+    """The file only where it does not name this Reef yet: a shell may run this at every start."""
+    if told.file and not _holds(Path.home() / told.file, text):
+        diagnostics.say(f"{told.title} needs this in ~/{told.file}, which is yours to write:\n{text}")
+    if sys.stdout.isatty():
+        diagnostics.say(f"then, in a shell with these variables: {told.command}")
+
+
+def _holds(file: Path, text: str) -> bool:
+    try:
+        there = file.read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return all(line.strip(" ,") in there for line in text.splitlines())
 
 
 def environment(url: str, token: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from adapters.pointing import AGENTS
 from reef_cli.commands.env import _fish, _posix
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
@@ -68,3 +69,40 @@ def test_quoting_holds(value: str) -> None:
     shell = subprocess.run(["sh", "-c", f"printf %s {_posix(value)}"], capture_output=True, text=True, check=True)
     assert shell.stdout == value
     assert "'" not in _fish(value)[1:-1].replace("\\\\", "").replace("\\'", "")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agents_variables_are_those_that_it_takes(served: Served, cli: Reef, name: str) -> None:
+    told, everything = AGENTS[name], cli("env", "--json").json()["env"]
+    answered = cli("env", name, "--json").json()
+    assert answered["env"] == {name: everything[name] for name in told.variables} | dict(told.fixed)
+    assert answered["command"] == told.command
+    if told.file:
+        assert answered["file"] == {"path": f"~/{told.file}", "text": told.filled(served.daemon.url)}
+    assert served.daemon.agent_token not in json.dumps(answered["file"])
+
+
+def test_an_agents_file_is_told_until_it_is_there(served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(served.home.root / "person"))
+    file = served.home.root / "person" / AGENTS["opencode"].file
+    first = cli("env", "opencode")
+    assert first.out == f"export OPENAI_API_KEY='{served.daemon.agent_token}'\n"
+    assert "which is yours to write" in first.err
+    text = cli("env", "opencode", "--json").json()["file"]["text"]
+    assert text in first.err
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(json.loads(text) | {"theme": "system"}, indent=2))
+    assert cli("env", "opencode").err == ""
+    assert json.loads(file.read_text())["theme"] == "system"
+
+
+def test_an_agents_own_key_goes_on(served: Served, cli: Reef) -> None:
+    told = cli("env", "codex", "--keep-keys", "--json").json()
+    assert told["env"] == {}
+    assert f"{served.daemon.url}/t/{served.daemon.agent_token}/v1" in told["file"]["text"]
+
+
+def test_an_unknown_agent_is_answered_with_those_known(served: Served, cli: Reef) -> None:
+    refused = cli("env", "vim")
+    assert (refused.code, refused.out) == (5, "")
+    assert "claude-code, codex, pi" in refused.err

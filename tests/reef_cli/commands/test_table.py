@@ -1,11 +1,11 @@
-"""The README's tables of commands and of keys come from the code."""
+"""The README's tables of agents, of commands and of keys come from the code."""
 
 from pathlib import Path
 
 import pytest
 
 from reef_cli.commands import COMMANDS, Group
-from reef_cli.commands.__main__ import table, updated
+from reef_cli.commands.__main__ import agents, table, updated
 from reef_cli.tui import keys
 
 README = Path(__file__).parents[3] / "README.md"
@@ -18,15 +18,17 @@ def test_every_verb_has_a_row_with_its_arguments() -> None:
 
 
 def test_only_what_stands_between_the_markers_changes() -> None:
-    marks = ("<!-- commands -->", "<!-- /commands -->\nbetween\n<!-- keys -->", "<!-- /keys -->")
-    text = updated("before\n{}\nold\n{}\nold\n{}\nafter\n".format(*marks))
-    start, middle, end = marks
-    assert text == f"before\n{start}\n{table()}\n{middle}\n{keys.markdown()}\n{end}\nafter\n"
-    assert updated(text) == text
+    contents = {"agents": agents(), "commands": table(), "keys": keys.markdown()}
+    old = "".join(f"before {name}\n<!-- {name} -->\nold\n<!-- /{name} -->\nafter\n" for name in contents)
+    new = "".join(
+        f"before {name}\n<!-- {name} -->\n{text}\n<!-- /{name} -->\nafter\n" for name, text in contents.items()
+    )
+    assert updated(old) == new
+    assert updated(new) == new
 
 
 def test_markers_are_required() -> None:
-    with pytest.raises(ValueError, match="no <!-- commands -->"):
+    with pytest.raises(ValueError, match="no <!-- agents -->"):
         updated("nothing here")
 
 
