@@ -6,6 +6,7 @@ out. An entry is written in the transaction of what it tells.
 
 import hashlib
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,8 @@ from daemon.store.pages import cursor_value, page, page_size
 
 Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
 
+#: `daemon.core.ids.new_id`.
+_OURS: Final = re.compile(r"[a-z]{3}_[0-9a-z]{26}")
 _START: Final = bytes(32)
 _COLUMNS: Final = "seq, at_ns, event, facts, hash"
 
@@ -31,6 +34,11 @@ def add(db: sqlite3.Connection, event: str, facts: Mapping[str, object]) -> None
         f"INSERT INTO audit ({_COLUMNS}) VALUES (?,?,?,?,?)",
         (seq, now, event, told, _hash(before, seq, now, event=event, facts=told)),
     )
+
+
+def named(id: str) -> str:
+    """An id as the log keeps it: one that a client made up may say anything, so only its hash."""
+    return id if _OURS.fullmatch(id) else f"sha256:{hashlib.sha256(id.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditRow], str | None]:

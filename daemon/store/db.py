@@ -100,7 +100,12 @@ class Store:
         def apply(db: sqlite3.Connection, _: Any) -> tuple[ReportRow, bool]:
             row, created = feedback.report(db, self._names, report, self._redact)
             if created:
-                facts = {"id": row.id, "scenario": row.scenario, "score": row.score, "about": len(row.references)}
+                facts = {
+                    "id": audit.named(row.id),
+                    "scenario": row.scenario,
+                    "score": row.score,
+                    "about": len(row.references),
+                }
                 audit.add(db, "feedback", facts)
             return row, created
 
@@ -111,7 +116,7 @@ class Store:
 
         def apply(db: sqlite3.Connection) -> ReportRow:
             row = feedback.undo(db, self._names, scenario, receipt, report=report)
-            audit.add(db, "undo", {"id": row.id, "scenario": row.scenario})
+            audit.add(db, "undo", {"id": audit.named(row.id), "scenario": row.scenario})
             return row
 
         return self._transact(apply)

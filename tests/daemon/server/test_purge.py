@@ -98,15 +98,19 @@ def test_what_is_not_there_is_404_and_an_agent_may_forget_nothing(daemon: Runnin
 
 def test_decisions_are_in_the_audit_log_without_what_was_said(daemon: RunningDaemon) -> None:
     receipt = say(daemon, "judge me")
-    body = {"score": 0, "feedback": "terrible words", "references": [receipt], "agent_record_id": "rep_audit"}
+    body = {"score": 0, "feedback": "terrible words", "references": [receipt], "agent_record_id": "words of a client"}
     daemon.control("POST", "/reef/report", body)
+    daemon.control("POST", "/reef/undo", {})
+    assert entries(daemon, "feedback")[0]["id"].startswith("sha256:")
+    rated = daemon.control("POST", "/reef/report", {"score": 0, "references": [receipt]})[1]["agent_record_id"]
     daemon.control("POST", "/reef/undo", {})
     daemon.control("POST", "/reef/pause", {})
     daemon.control("POST", "/reef/resume", {})
-    assert entries(daemon, "feedback")[0] == {"id": "rep_audit", "scenario": "default", "score": 0.0, "about": 1}
-    assert entries(daemon, "undo")[0]["id"] == "rep_audit"
+    assert entries(daemon, "feedback")[0] == {"id": rated, "scenario": "default", "score": 0.0, "about": 1}
+    assert entries(daemon, "undo")[0]["id"] == rated
     assert len(entries(daemon, "pause")) == len(entries(daemon, "resume")) == 1
-    assert "terrible" not in json.dumps(daemon.get("/reef/audit?limit=200"))
+    told = json.dumps(daemon.get("/reef/audit?limit=200"))
+    assert "words" not in told
 
 
 def test_the_control_token_used_over_tcp_leaves_a_trace_and_the_agents_does_not(daemon: RunningDaemon) -> None:
