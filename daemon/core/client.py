@@ -34,6 +34,11 @@ class Client:
         with self._open("GET", path) as response:
             return b"".join(response)
 
+    def rows(self, path: str, **query: object) -> Iterator[bytes]:
+        """A GET's lines as they are, while they come."""
+        with self._open("GET", _with_query(path, query), patient=True) as response:
+            yield from response
+
     def post(self, path: str, body: Mapping[str, object], *, scope: str | None = None) -> Any:
         return self._call("POST", path, body, scope)
 

@@ -45,6 +45,7 @@ _CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"c
 _DIALECTS: Final = {"openai": Dialect.CHAT, "anthropic": Dialect.MESSAGES}
 _OPENAI: Final = "api.openai.com"
 _REFUSED: Final = (401, 403)
+_LARGE: Final = 1 << 20
 #: What aiohttp would add where a client sent nothing.
 _NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
 
@@ -104,8 +105,8 @@ class Remote:
         return await session.request(
             request.method,
             url,
-            # A file, since aiohttp warns of large bytes; its size is known, so content-length is sent.
-            data=io.BytesIO(request.body) if request.body else None,
+            # A file where it is large: aiohttp warns of such bytes. Its size is known, so content-length is sent.
+            data=io.BytesIO(request.body) if len(request.body) > _LARGE else request.body or None,
             headers=headers,
             allow_redirects=False,
             proxy=None if self._is_here else _proxy(url),

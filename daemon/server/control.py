@@ -194,9 +194,9 @@ def is_number(given: str) -> bool:
     return given.isascii() and given.isdigit() and len(given) <= 18
 
 
-async def body(request: Request) -> dict[str, Any]:
-    """The JSON object of a mutation. Raises UsageError when it is none."""
-    raw = await read_body(request.scope, request.receive, _BODY_MOST)
+async def body(request: Request, most: int = _BODY_MOST) -> dict[str, Any]:
+    """The JSON object of a mutation, of at most so many bytes. Raises UsageError when it is none, and TooLarge."""
+    raw = await read_body(request.scope, request.receive, most)
     try:
         data = jsontext.decode(raw or b"{}")
     except jsontext.NotJson as error:

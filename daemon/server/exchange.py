@@ -45,8 +45,8 @@ class Call:
         self.broken = False
         #: What a stream says while there is nothing to say.
         self.keepalive: Callable[[], bytes] = lambda: self.codec.keepalive(self.model_asked)
-        #: The daemon's end cut it off.
-        self.stopped = False
+        #: What cut it off: its client, or the daemon's end.
+        self.left = self.stopped = False
         #: The response was longer than a record may be.
         self.cut = False
         self.weights: str | None = None
@@ -82,9 +82,9 @@ class Call:
         headers = [(name, value) for name, value in request.headers if name != b"content-encoding"]
         return replace(request, headers=headers, body=body)
 
-    def stop(self) -> None:
-        """The daemon ends this call, not its client."""
-        self.stopped = True
+    def leave(self) -> None:
+        """The client is gone."""
+        self.left = True
 
     def first_byte(self) -> None:
         if self._first is None:

@@ -34,23 +34,35 @@ async def plain(body: bytes, encoding: str) -> bytes:
 
 
 async def until_gone(
-    work: Coroutine[object, object, _T], receive: Receive, *, stopped: Callable[[], None] = lambda: None
+    work: Coroutine[object, object, _T], receive: Receive, *, left: Callable[[], None] = lambda: None
 ) -> _T | None:
-    """Run ``work``; cancel it as soon as the client disconnects (None then), or with us, after calling ``stopped``."""
-    task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_disconnected(receive))
-    try:
-        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
-    except asyncio.CancelledError:
-        stopped()
-        raise
-    finally:
-        watch.cancel()
-        if not task.done():
+    """Run ``work``; cancel it as soon as the client disconnects, after calling ``left``. None then, where it gives up.
+
+    In the task of the caller, so who cancels that cancels ``work`` too.
+    """
+    task, gone = asyncio.current_task(), False
+    assert task is not None
+
+    def disconnected(watch: "asyncio.Task[None]") -> None:
+        nonlocal gone
+        if not watch.cancelled() and not gone:
+            gone = True
+            left()
             task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    return None if task.cancelled() else task.result()
+
+    watch = asyncio.ensure_future(_disconnected(receive))
+    watch.add_done_callback(disconnected)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not gone or task.cancelling() > 1:
+            raise
+        return None
+    finally:
+        if gone:
+            task.uncancel()
+        watch.remove_done_callback(disconnected)
+        watch.cancel()
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -87,8 +87,10 @@ class DataPlane:
             await outgoing.finish()
             return
         try:
-            await until_gone(self._answer(call, outgoing), receive, stopped=call.stop)
+            await until_gone(self._answer(call, outgoing), receive, left=call.leave)
         except asyncio.CancelledError:
+            call.stopped = True
+        if call.stopped:
             await self._stopped(call, outgoing)
 
     async def _stopped(self, call: Call, outgoing: Outgoing) -> None:
@@ -102,6 +104,7 @@ class DataPlane:
         try:
             await self._serve(call, outgoing)
         except asyncio.CancelledError:
+            call.stopped = not call.left
             call.end, call.error = End.CANCELLED, "the daemon stopped" if call.stopped else "the client left"
         except ReefError as error:
             self._error(call, outgoing, error)
@@ -156,7 +159,7 @@ class DataPlane:
                 return False
             await self._pass_on(call, outgoing, response)
         finally:
-            await asyncio.shield(response.close())
+            await response.close()
         return True
 
     async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:

@@ -23,9 +23,7 @@ _BY: Final = ("scenario", "agent", "model")
 
 async def search(request: Request) -> Response:
     """``GET /reef/search?q=``: records, newest first, each with the line around the words."""
-    page = await read(
-        runtime(request).store.search, _query(request), limit=page_limit(request), before=_cursor(request)
-    )
+    page = await read(runtime(request).store.search, asked(request), limit=page_limit(request), before=cursor(request))
     return answer({"items": page.items, "next": page.next, "unindexed": page.unindexed})
 
 
@@ -33,19 +31,17 @@ async def sessions(request: Request) -> Response:
     """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records."""
     store, query = runtime(request).store, request.query_params
     if query.get("q"):
-        found, more = await read(
-            store.sessions_with, _query(request), limit=page_limit(request), before=_cursor(request)
-        )
+        found, more = await read(store.sessions_with, asked(request), limit=page_limit(request), before=cursor(request))
         return answer({"items": found, "next": more, "total": None})
-    items, cursor = await read(
+    items, more = await read(
         store.sessions,
         scenario=query.get("scenario"),
         limit=page_limit(request),
-        before=_cursor(request),
+        before=cursor(request),
         after=query.get("after"),
     )
     total = None if query.get("scenario") else (await read(store.counts))["sessions"]
-    return answer({"items": items, "next": cursor, "total": total})
+    return answer({"items": items, "next": more, "total": total})
 
 
 async def rollups(request: Request) -> Response:
@@ -69,11 +65,11 @@ async def rollups(request: Request) -> Response:
     return answer({"items": rows, "unit": unit, "since_ns": since})
 
 
-def _query(request: Request) -> Query:
+def asked(request: Request) -> Query:
     query = parse(request.query_params.get("q", ""))
     scenario = request.query_params.get("scenario")
     return replace(query, fields=(*query.fields, Field("scenario", scenario))) if scenario else query
 
 
-def _cursor(request: Request) -> str | None:
+def cursor(request: Request) -> str | None:
     return request.query_params.get("before") or request.query_params.get("cursor")

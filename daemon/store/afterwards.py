@@ -11,7 +11,7 @@ from daemon.core.records import Dialect, End, Kind, StoredMessage
 from daemon.store import messages as content
 from daemon.store import signals
 from daemon.store.connection import Reader
-from daemon.store.requests import message_ids
+from daemon.store.requests import new_ids
 
 #: Records a transaction: a few ms, so that a waiting record is not kept long.
 BATCH = 16
@@ -22,12 +22,12 @@ def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) 
     signals."""
     mark = db.execute("SELECT indexed FROM tally").fetchone()[0]
     rows = db.execute(
-        """SELECT r.seq, q.seen, q.answer, r.dialect, r.kind, r."end", r.parent, r.retry_of, r.edge
+        """SELECT r.seq, q.answer, r.dialect, r.kind, r."end", r.parent, r.retry_of, r.edge
         FROM request q JOIN record r ON r.seq = q.seq WHERE q.seq > ? ORDER BY q.seq LIMIT ?""",
         (mark, BATCH),
     ).fetchall()
-    for seq, seen, answer, *facts in rows:
-        new = content.messages(reader, message_ids(db, seq)[seen:])
+    for seq, answer, *facts in rows:
+        new = content.messages(reader, new_ids(db, seq))
         _index(db, seq, [*new, *(content.messages(reader, [answer]) if answer is not None else [])])
         if read is not None:
             shown = _shown(db, seq, facts)

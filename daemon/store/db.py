@@ -21,6 +21,7 @@ from daemon.store import (
     afterwards,
     audit,
     feedback,
+    imports,
     records,
     requests,
     rollups,
@@ -51,8 +52,9 @@ class Store:
         self._read = read
         self._names = Names()
         self._ledger = Ledger(self._names, redact)
+        self._importer = imports.Importer(self._ledger, self._names, redact)
         self._pool = Pool(path)
-        self._writer = Writer(db, path, Hooks(self._committed, self._rolled_back, self._idle))
+        self._writer = Writer(db, path, Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle))
         self.learning = Learning(self._pool, self._transact, self._names, redact)
         self.audit = audit.Audit(self._pool, self._transact)
         self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
@@ -93,6 +95,11 @@ class Store:
             self._ledger.append,
             lambda db, error: self._ledger.append(db, unsplit(exchange, self._redact, f"not split: {error!r}")),
         )
+
+    def import_lines(self, lines: Sequence[imports.Line]) -> "Future[list[Appended]]":
+        """Store records and reports from elsewhere, all or none; the new records. Fails with UsageError, Conflict or
+        UnknownReference."""
+        return self._submit(lambda: imports.prepared(lines, self._redact), self._importer.keep)
 
     def report(self, report: NewReport) -> "Future[tuple[ReportRow, bool]]":
         """Store feedback; the bool says whether it is new. Fails with UsageError, UnknownReference or Conflict."""
@@ -269,7 +276,8 @@ class Store:
         return future
 
     def _committed(self, results: list[Any]) -> None:
-        appended = [result for result in results if isinstance(result, Appended)]
+        flat = [one for result in results for one in (result if isinstance(result, list) else [result])]
+        appended = [one for one in flat if isinstance(one, Appended)]
         if appended and self.on_commit is not None:
             self.on_commit(appended)
 

@@ -129,7 +129,9 @@ def _references(db: sqlite3.Connection, names: Names, new: NewReport, scenario: 
         found = []
         for receipt in new.references:
             row = db.execute(
-                "SELECT seq, session FROM record WHERE receipt = ? AND scenario = ?", (receipt, scenario)
+                """SELECT seq, session FROM record WHERE scenario = ?2 AND (
+                receipt = ?1 OR seq = (SELECT seq FROM imported WHERE receipt = ?1))""",
+                (receipt, scenario),
             ).fetchone()
             if row is None:
                 raise UnknownReference(f"scenario {new.scenario!r} has no record {receipt!r}", hint="reef traces list")

@@ -27,6 +27,9 @@ Redact = Callable[[bytes], tuple[bytes, int]]
 
 #: A request is kept whole again after this many links, so that reading one never walks further.
 _DEPTH: Final = 32
+#: No secret is shorter, and these are none.
+_SHORTEST: Final = 6
+_ROUTES: Final = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/responses"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,16 @@ class Ledger:
         self._packer = Packer()
         self._recent = Recent()
         self._spans = spans.Remembered()
+        self._counts = rollups.Counts()
 
     def forget(self) -> None:
         self._recent.forget()
         self._spans.forget()
+        self._counts.forget()
+
+    def finish(self, db: sqlite3.Connection) -> None:
+        """Write what a transaction's records add up to, before it is committed."""
+        self._counts.write(db)
 
     def append(self, db: sqlite3.Connection, prepared: Prepared) -> Appended:
         exchange, transcript = prepared.exchange, prepared.transcript
@@ -123,13 +132,12 @@ class Ledger:
     def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
         exchange, (_, seq) = new.exchange, at
         sessions.count(db, new, place, at)
-        rollups.count(
-            db,
+        self._counts.add(
             rollups.Counted(
                 seq, exchange.started_ns, new.scenario, new.agent, self._names.id(db, exchange.model_asked),
                 turn=place.main_line and exchange.end is End.OK, failed=exchange.end is not End.OK,
                 retry=place.kind is Kind.RETRY, usage=new.transcript.usage, duration_us=max(0, exchange.duration_us),
-            ),
+            )
         )  # fmt: skip
         if new.transcript.answer_id is not None:
             db.execute("INSERT OR IGNORE INTO answer_id VALUES (?,?,?)", (new.scenario, new.transcript.answer_id, seq))
@@ -177,7 +185,6 @@ class Ledger:
         cursor = db.execute(
             f"INSERT INTO record ({','.join(values)}) VALUES ({','.join('?' * len(values))})", tuple(values.values())
         )
-        db.execute("UPDATE tally SET records = records + 1")
         return cursor.lastrowid or 0
 
     def _request(self, db: sqlite3.Connection, new: Incoming, place: Place, parts: "_Parts") -> None:
@@ -186,14 +193,14 @@ class Ledger:
         base, kept, depth = self._base(db, ids, place, parts.known)
         seen = kept if place.edge in (Edge.REWRITE, Edge.COMPACTION) else place.seen
         size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
-        tags, _ = self._redact(json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True).encode())
+        tags = json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True) if exchange.tags else "{}"
         db.execute(
             f"INSERT INTO request VALUES ({','.join('?' * 18)})",
             (
                 parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, self._clean(exchange.path), exchange.subagent, exchange.cwd,
-                exchange.commit, tags.decode(), self._clean(transcript.note),
+                exchange.commit, self._clean(tags), self._clean(transcript.note),
             ),
         )  # fmt: skip
 
@@ -231,7 +238,9 @@ class Ledger:
     def _clean(self, text: str | None) -> str | None:
         """Short texts of the exchange itself: an upstream's error may quote a key, a path may carry
         one."""
-        return None if text is None else self._redact(text.encode("utf-8", "replace"))[0].decode("utf-8", "replace")
+        if text is None or len(text) < _SHORTEST or text in _ROUTES:
+            return text
+        return self._redact(text.encode("utf-8", "replace"))[0].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,14 @@ def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
     return [id for part in reversed(parts) for id in part]
 
 
+def new_ids(db: sqlite3.Connection, seq: int) -> list[int]:
+    """The ids of the messages that a request adds to what its parent had. Seldom needs the links below."""
+    seen, kept, blob = db.execute("SELECT seen, kept, ids FROM request WHERE seq = ?", (seq,)).fetchone()
+    if seen < kept:
+        return message_ids(db, seq)[seen:]
+    return list(struct.unpack(f"<{len(blob) // 4}I", blob))[seen - kept :]
+
+
 def request(reader: Reader, receipt: str) -> bytes:
     """The request's (redacted) body, byte for byte."""
     seq, frame_id, _, _ = _row(reader, receipt)
@@ -55,8 +63,8 @@ def messages(reader: Reader, receipt: str) -> list[StoredMessage]:
 
 def new_messages(reader: Reader, receipt: str) -> list[StoredMessage]:
     """The request's messages that its parent, prompt and answer together, did not have."""
-    seq, _, _, seen = _row(reader, receipt)
-    return content.messages(reader, message_ids(reader.db, seq)[seen:])
+    seq, *_ = _row(reader, receipt)
+    return content.messages(reader, new_ids(reader.db, seq))
 
 
 def answer(reader: Reader, receipt: str) -> StoredMessage | None:

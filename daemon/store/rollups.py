@@ -38,18 +38,44 @@ class Counted:
     duration_us: int
 
 
-def count(db: sqlite3.Connection, one: Counted) -> None:
-    """Add one record. Only inside the writer's transaction."""
-    sums = (
-        1, one.turn, one.failed, one.retry, one.usage.prompt, one.usage.cached, one.usage.completion, one.duration_us
-    )  # fmt: skip
-    for unit, length in NANOSECONDS.items():
-        db.execute(_ADD, (unit, one.started_ns // length, one.scenario, one.agent or 0, one.model, *sums))
-    db.execute(
-        """INSERT INTO hour VALUES (?1, ?2, ?2) ON CONFLICT DO UPDATE SET
-        first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)""",
-        (_hour(one.started_ns), one.seq),
-    )
+class Counts:
+    """What a transaction's records add, written at its end: all at once, since a batch falls into one hour or two."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[object, ...], list[int]] = {}
+        self._hours: dict[int, tuple[int, int]] = {}
+        self._records = 0
+
+    def add(self, one: Counted) -> None:
+        sums = (
+            1, one.turn, one.failed, one.retry, one.usage.prompt, one.usage.cached, one.usage.completion,
+            one.duration_us,
+        )  # fmt: skip
+        for unit, length in NANOSECONDS.items():
+            key = (unit, one.started_ns // length, one.scenario, one.agent or 0, one.model)
+            before = self._sums.get(key)
+            self._sums[key] = list(sums) if before is None else [x + y for x, y in zip(before, sums, strict=True)]
+        first, last = self._hours.get(_hour(one.started_ns), (one.seq, one.seq))
+        self._hours[_hour(one.started_ns)] = min(first, one.seq), max(last, one.seq)
+        self._records += 1
+
+    def write(self, db: sqlite3.Connection) -> None:
+        """Only inside the writer's transaction."""
+        if not self._records:
+            return
+        db.executemany(_ADD, [(*key, *sums) for key, sums in self._sums.items()])
+        db.executemany(
+            """INSERT INTO hour VALUES (?,?,?) ON CONFLICT DO UPDATE SET
+            first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)""",
+            [(hour, *seqs) for hour, seqs in self._hours.items()],
+        )
+        db.execute("UPDATE tally SET records = records + ?", (self._records,))
+        self.forget()
+
+    def forget(self) -> None:
+        self._sums.clear()
+        self._hours.clear()
+        self._records = 0
 
 
 def bounds(db: sqlite3.Connection, since_ns: int | None, until_ns: int | None) -> tuple[int, int | None]:

@@ -15,13 +15,14 @@ from daemon.store import records, rollups, titles
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page_size
 from daemon.store.query import Field, Query
-from daemon.store.requests import message_ids
+from daemon.store.requests import new_ids
 
 #: Records looked at in one go, and in one page.
 _WINDOW: Final = 900
 _WINDOWS: Final = 3
-#: Records whose text is read in a page that asks for a phrase.
+#: Records whose text is read in a page that asks for a phrase, and that are looked up in the index one by one.
 _READ: Final = 60
+_LOOKED_UP: Final = 90
 _AROUND: Final = 60
 _LAST: Final = 1 << 62
 
@@ -70,48 +71,71 @@ class _Walk:
     by_words: bool = False
 
 
-@dataclass(slots=True)
-class _Looked:
-    """How far a page has come; ``ended`` once there is nothing below."""
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What fits among the records looked at in one go, newest first, down to ``floor``; ``last``: none lie below."""
 
-    at: int
-    ended: bool = False
+    seqs: list[int]
+    floor: int
+    last: bool
 
 
 def search(reader: Reader, query: Query, limit: int, before: str | None) -> SearchPage:
     """A page of records, newest first, with the cursor of the next one (None: there is none)."""
-    size = page_size(limit)
-    looked = _Looked(_LAST if before is None else cursor_value(before))
-    found: list[Hit] = []
-    for seq, snippet in _matches(reader, query, looked, want=size):
-        found.append(Hit(records.by_seq(reader, seq), snippet))
-        if len(found) == size:
-            looked.at = seq
+    size, cursor, found = page_size(limit), None, list[Hit]()
+    for window in _windows(reader, query, _start(before), want=size):
+        room = size - len(found)
+        part = window.seqs[: _READ if query.phrases else room]
+        lines = _snippets(reader, part, query) if query.words else dict.fromkeys(part)
+        fit = [seq for seq in part if not query.phrases or lines[seq] is not None][:room]
+        found += [Hit(records.by_seq(reader, seq), lines[seq]) for seq in fit]
+        if len(fit) == room or len(part) < len(window.seqs):
+            floor = fit[-1] if len(fit) == room else part[-1]
+            cursor = None if window.last and floor == window.seqs[-1] else floor
             break
+        cursor = None if window.last else window.floor
     mark, last = reader.db.execute("SELECT indexed, (SELECT max(seq) FROM record) FROM tally").fetchone()
-    more = str(looked.at) if len(found) == size or not looked.ended else None
-    return SearchPage(tuple(found), more, max(0, (last or 0) - mark) if query.words else 0)
+    unindexed = max(0, (last or 0) - mark) if query.words else 0
+    return SearchPage(tuple(found), None if cursor is None else str(cursor), unindexed)
 
 
 def sessions_with(reader: Reader, query: Query, limit: int, before: str | None) -> tuple[list[str], str | None]:
     """The sessions that have such records, by their newest one; with the cursor of the next page."""
-    size, start = page_size(limit), _LAST if before is None else cursor_value(before)
-    looked = _Looked(start)
-    found: dict[int, str] = {}
+    size, start, cursor = page_size(limit), _start(before), None
+    found: list[str] = []
     seen: set[int] = set()
-    for seq, _ in _matches(reader, query, looked, want=_WINDOW):
-        id, uid, updated = reader.db.execute(
-            "SELECT s.id, s.uid, s.updated_seq FROM record r JOIN session s ON s.id = r.session WHERE r.seq = ?", (seq,)
-        ).fetchone()
-        if id in seen:
-            continue
-        if len(found) == size:
-            return list(found.values()), str(seq + 1)
-        seen.add(id)
-        # One that moved since may have been on the page before, by a newer record.
-        if updated < start or not _has_from(reader, query, uid, start):
-            found[id] = uid
-    return list(found.values()), None if looked.ended else str(looked.at)
+    for window in _windows(reader, query, start, want=_WINDOW):
+        seqs = window.seqs
+        if query.phrases:
+            lines = _snippets(reader, seqs[:_READ], query)
+            seqs = [seq for seq, line in lines.items() if line is not None]
+        for seq, id, uid, updated in _sessions_of(reader, seqs):
+            if id in seen:
+                continue
+            if len(found) == size:
+                return found, str(seq + 1)
+            seen.add(id)
+            # One that moved since may have been on the page before, by a newer record.
+            if updated < start or not _has_from(reader, query, uid, start):
+                found.append(uid)
+        if query.phrases and len(window.seqs) > _READ:
+            return found, str(window.seqs[_READ - 1])
+        cursor = None if window.last else str(window.floor)
+    return found, cursor
+
+
+def _start(before: str | None) -> int:
+    return _LAST if before is None else cursor_value(before)
+
+
+def _sessions_of(reader: Reader, seqs: list[int]) -> list[tuple[int, int, str, int]]:
+    """(newest of these records, id, uid, last record) of each session, newest first."""
+    marks = ",".join("?" * len(seqs))
+    return reader.db.execute(
+        f"""SELECT max(r.seq), s.id, s.uid, s.updated_seq FROM record r JOIN session s ON s.id = r.session
+        WHERE r.seq IN ({marks}) GROUP BY s.id ORDER BY 1 DESC""",
+        seqs,
+    ).fetchall()
 
 
 def added(reader: Reader, words: Sequence[str], limit: int) -> list[tuple[str, bytes]]:
@@ -125,10 +149,8 @@ def added(reader: Reader, words: Sequence[str], limit: int) -> list[tuple[str, b
     ).fetchall()
     said: list[tuple[str, bytes]] = []
     for (seq,) in found:
-        dialect, seen = reader.db.execute(
-            "SELECT r.dialect, q.seen FROM record r JOIN request q ON q.seq = r.seq WHERE r.seq = ?", (seq,)
-        ).fetchone()
-        said += [(dialect, raw) for raw in content.raws(reader, message_ids(reader.db, seq)[seen:])]
+        (dialect,) = reader.db.execute("SELECT dialect FROM record WHERE seq = ?", (seq,)).fetchone()
+        said += [(dialect, raw) for raw in content.raws(reader, new_ids(reader.db, seq))]
     return said
 
 
@@ -138,34 +160,30 @@ def _has_from(reader: Reader, query: Query, session: str, start: int) -> bool:
         query.words, query.without, query.phrases, (*query.fields, Field("session", session)), query.since_ns,
         query.until_ns,
     )  # fmt: skip
-    return any(seq >= start for seq, _ in _matches(reader, only, _Looked(_LAST), want=1))
+    newest = next(iter(_windows(reader, only, _LAST, want=1)), None)
+    return newest is not None and any(seq >= start for seq in newest.seqs)
 
 
-def _matches(reader: Reader, query: Query, looked: _Looked, *, want: int) -> Iterator[tuple[int, str | None]]:
-    """(seq, where the words stand) below ``looked``, newest first, as far as a page may look."""
+def _windows(reader: Reader, query: Query, start: int, *, want: int) -> Iterator[_Window]:
+    """What fits below ``start``, as far as a page may look. Phrases are left to the caller."""
     walk = _walk(query)
     checks, values = _checks(query, walk)
     low, high = _bounds(reader, query)
-    window = want + 1 if not checks and not query.phrases else _WINDOW
-    read = 0
+    size = want + 1 if not checks and not query.phrases else _WINDOW
+    if query.without and not walk.by_words:
+        size = min(size, _LOOKED_UP)
+    top = start if high is None else min(start, high + 1)
+    key = "rowid" if walk.by_words else "seq"
     for _ in range(_WINDOWS):
-        top = looked.at if high is None else min(looked.at, high + 1)
-        key = "rowid" if walk.by_words else "seq"
         rows = reader.db.execute(
-            f"{walk.sql} AND {key} < ? AND {key} >= ? ORDER BY {key} DESC LIMIT ?", (*walk.values, top, low, window)
+            f"{walk.sql} AND {key} < ? AND {key} >= ? ORDER BY {key} DESC LIMIT ?", (*walk.values, top, low, size)
         ).fetchall()
-        for (seq,) in _checked(reader, rows, checks, values):
-            snippet = _snippet(reader, seq, query) if query.words else None
-            read += bool(query.phrases)
-            if snippet is not None or not query.phrases:
-                yield seq, snippet
-            looked.at = seq
-            if read == _READ:
-                return
-        if len(rows) < window:
-            looked.ended = True
+        last = len(rows) < size
+        if rows:
+            top = rows[-1][0]
+            yield _Window([seq for (seq,) in _checked(reader, rows, checks, values)], top, last)
+        if last:
             return
-        looked.at = rows[-1][0]
 
 
 def _checked(reader: Reader, rows: list[Any], checks: str, values: Sequence[object]) -> list[Any]:
@@ -248,11 +266,20 @@ def _condition(field: Field) -> tuple[str, list[object]]:
     return ("r.status = ?", [int(field.value)]) if field.value.isdigit() else ('r."end" = ?', [field.value])
 
 
-def _snippet(reader: Reader, seq: int, query: Query) -> str | None:
-    """The line around what was asked for; None where a phrase does not stand in any one message."""
-    seen, answer = reader.db.execute("SELECT seen, answer FROM request WHERE seq = ?", (seq,)).fetchone()
-    ids = message_ids(reader.db, seq)[seen:] + ([answer] if answer is not None else [])
-    texts = [one.text for one in content.messages(reader, ids) if one.role != "system"]
+def _snippets(reader: Reader, seqs: Sequence[int], query: Query) -> dict[int, str | None]:
+    """For each record the line around what was asked for; None where a phrase does not stand in any one message."""
+    ids = {seq: new_ids(reader.db, seq) for seq in seqs}
+    for seq in seqs:
+        (answer,) = reader.db.execute("SELECT answer FROM request WHERE seq = ?", (seq,)).fetchone()
+        ids[seq] += [answer] if answer is not None else []
+    wanted = list({id for each in ids.values() for id in each})
+    texts = {
+        id: one.text for id, one in zip(wanted, content.messages(reader, wanted), strict=True) if one.role != "system"
+    }
+    return {seq: _line([texts[id] for id in ids[seq] if id in texts], query) for seq in seqs}
+
+
+def _line(texts: list[str], query: Query) -> str | None:
     folded = [" ".join(text.casefold().split()) for text in texts]
     phrases = [" ".join(phrase.casefold().split()) for phrase in query.phrases]
     if not all(any(phrase in text for text in folded) for phrase in phrases):

@@ -17,6 +17,8 @@ from daemon.core.records import Dialect, End, Kind
 _CANDIDATES: Final = 16
 #: Messages before an answer that tell it from an equal one somewhere else.
 _TAIL: Final = 3
+#: SQLite takes 999 parameters everywhere.
+_CHUNK: Final = 900
 _LEAF: Final = "r.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')"
 
 
@@ -85,7 +87,12 @@ def find(
     altered, or never came) counts only where a single session has it.
     """
     last = len(chain) - 1
+    known: set[bytes] | None = None
     for covered in range(last, 0, -1):
+        if covered < last - 1:  # no conversation that goes on: one look for all of its messages
+            known = _known(db, chain[1 : covered + 1]) if known is None else known
+            if chain[covered] not in known:
+                continue
         found = _at(db, chain[covered], covered, session)
         usable = [item for item in found if item.answered] or [
             item for item in found if covered < last and (session is not None or _one_session(found))
@@ -126,8 +133,10 @@ def resumed(db: sqlite3.Connection, found: Found, main: int | None) -> bool:
 
     Qwen Code asks so in a message of its own making, and leaves it out again once it has the rest.
     """
+    if found.end is End.OK:
+        return False
     row = db.execute("SELECT parent FROM record WHERE seq = ?", (main,)).fetchone()
-    return found.end is not End.OK and row is not None and row[0] == found.seq
+    return row is not None and row[0] == found.seq
 
 
 def last_of(db: sqlite3.Connection, session: int, subagent: str | None) -> int | None:
@@ -142,6 +151,17 @@ def last_of(db: sqlite3.Connection, session: int, subagent: str | None) -> int |
 
 def _one_session(found: list[Found]) -> bool:
     return len({item.session for item in found}) == 1
+
+
+def _known(db: sqlite3.Connection, hashes: Sequence[bytes]) -> set[bytes]:
+    """Those at which a record has a point."""
+    found: set[bytes] = set()
+    for start in range(0, len(hashes), _CHUNK):
+        part = hashes[start : start + _CHUNK]
+        sql = f"""WITH asked (hash) AS (VALUES {",".join(["(?)"] * len(part))}) SELECT hash FROM asked
+            WHERE EXISTS (SELECT 1 FROM point p WHERE p.hash = asked.hash)"""
+        found.update(hash for (hash,) in db.execute(sql, part))
+    return found
 
 
 def _at(db: sqlite3.Connection, hash: bytes, covered: int, session: int | None) -> list[Found]:

@@ -48,9 +48,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the writer calls: after commits with the results, after rollbacks, and when idle (True: there is more to
-    do)."""
+    """What the writer calls: before a commit, after commits with the results, after rollbacks, and when idle (True:
+    there is more to do)."""
 
+    committing: Callable[[sqlite3.Connection], None]
     committed: Callable[[list[Any]], None]
     rolled_back: Callable[[], None]
     idle: Callable[[sqlite3.Connection], bool]
@@ -169,6 +170,7 @@ class Writer:
                 done.append((job, job.apply(self._db, value), None))
             except ReefError as error:
                 done.append((job, None, error))
+        self._hooks.committing(self._db)
         self._db.execute("COMMIT")
         return done
 

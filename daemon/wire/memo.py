@@ -30,13 +30,15 @@ class Memo(Generic[T]):
             if redact != self._redact:
                 self._entries.clear()
                 self._redact, self._size = redact, 0
-            known = [self._entries.get(raw) for raw in raws]
+            get, use = self._entries.get, self._entries.move_to_end
+            known = [get(raw) for raw in raws]
             for raw, found in zip(raws, known, strict=True):
                 if found is not None:
-                    self._entries.move_to_end(raw)
+                    use(raw)
         made = [make(raw, redact) if found is None else found for raw, found in zip(raws, known, strict=True)]
-        if None in known:
-            self._keep(raws, made, redact)
+        new = [at for at, found in enumerate(known) if found is None]
+        if new:
+            self._keep([raws[at] for at in new], [made[at] for at in new], redact)
         return made
 
     def _keep(self, raws: Sequence[bytes], made: list[T], redact: Redact) -> None:

@@ -25,6 +25,7 @@ _STARTS: Final = 32
 _STARTS_SIZE: Final = 24 * 1024 * 1024
 #: A body is known by all of its messages, and by all but these last: Anthropic clients move their cache marks there.
 _MOVING: Final = 3
+_END: Final = 64
 _EMPTY: Final = msgspec.Raw(b"")
 _ITEMS: Final = list[msgspec.Raw]
 _BETWEEN: Final = re.compile(rb"[\s,]*")
@@ -78,6 +79,14 @@ class _Start:
     prefix: bytes
     split: Split
 
+    def begins(self, body: bytes) -> bool:
+        """A look at the end first: bodies of one conversation are alike for megabytes, and part there."""
+        size = len(self.prefix)
+        return body[max(0, size - _END) : size] == self.prefix[-_END:] and body.startswith(self.prefix)
+
+    def same(self, other: "_Start") -> bool:
+        return len(self.prefix) == len(other.prefix) and self.begins(other.prefix)
+
 
 class Splitter:
     """Cuts bodies, the known part of each for free. Thread-safe."""
@@ -91,7 +100,7 @@ class Splitter:
         """As `split`."""
         with self._lock:
             known = sorted(self._starts, key=lambda start: len(start.prefix), reverse=True)
-        start = next((one for one in known if body.startswith(one.prefix)), None)
+        start = next((one for one in known if one.begins(body)), None)
         cut = (_go_on(body, start, self._names) if start else None) or split(body, self._names)
         if cut is not None:
             self._remember(body, cut)
@@ -111,7 +120,7 @@ class Splitter:
 
     def _add(self, start: _Start) -> None:
         with self._lock:
-            self._starts = [one for one in self._starts if one.prefix != start.prefix][-_STARTS + 1 :]
+            self._starts = [one for one in self._starts if not one.same(start)][-_STARTS + 1 :]
             self._starts.append(start)
             while sum(len(one.prefix) for one in self._starts) > _STARTS_SIZE:
                 del self._starts[0]

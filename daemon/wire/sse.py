@@ -34,6 +34,8 @@ _WORDS: Final = (
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
 _BOM: Final = b"\xef\xbb\xbf"
+#: An event as nearly all are: at most a name and one line of data, perhaps behind comments.
+_PLAIN: Final = re.compile(rb"(?::[^\r\n]*\n+)*(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]*)\n\n")
 
 
 class Relay:
@@ -150,8 +152,12 @@ def events(body: bytes) -> Iterator[tuple[str, str]]:
 
     Follows the WHATWG specification; bytes that are no UTF-8 become U+FFFD.
     """
+    body, position = body.removeprefix(_BOM), 0
+    while plain := _PLAIN.match(body, position):
+        yield (plain[1] or b"").decode("utf-8", "replace"), plain[2].decode("utf-8", "replace")
+        position = plain.end()
     event, lines = "", list[str]()
-    for raw in _lines(body.removeprefix(_BOM)):
+    for raw in _lines(body[position:]):
         if not raw:
             if lines:
                 yield event, "\n".join(lines)

@@ -81,6 +81,20 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "Sums by day or hour.",
                 ("reef traces stats", "reef traces stats --by agent,model --since 7d", "reef traces stats --hourly"),
             ),
+            "export": Command(
+                "traces_files:export_traces",
+                "Sessions as JSON lines, for other programs.",
+                (
+                    "reef traces export > traces.jsonl",
+                    "reef traces export 'agent:pi has:feedback' --form openai -o train.jsonl",
+                    "reef traces export session:ses_06f2m8 --form atif",
+                ),
+            ),
+            "import": Command(
+                "traces_files:import_traces",
+                "Records from a file of JSON lines.",
+                ("reef traces import traces.jsonl", "reef traces import trajectory.json --scenario work"),
+            ),
             "show": Command(
                 "traces:show",
                 "One session as a conversation.",

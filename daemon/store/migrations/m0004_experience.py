@@ -43,6 +43,9 @@ STATEMENTS: Final = (
     """CREATE TABLE answer_id (
         scenario INTEGER NOT NULL REFERENCES name, id TEXT NOT NULL, seq INTEGER NOT NULL REFERENCES record,
         PRIMARY KEY (scenario, id)) WITHOUT ROWID""",
-    # Records that came from elsewhere; `content` hashes what was sent, to tell a repeat from a conflict.
-    "CREATE TABLE imported (seq INTEGER PRIMARY KEY REFERENCES record, content BLOB NOT NULL)",
+    # Records that came from elsewhere, by the id they had there; the same exchange may be here already under another.
+    # `content` hashes what was sent, to tell a repeat from a conflict.
+    """CREATE TABLE imported (
+        receipt TEXT PRIMARY KEY, seq INTEGER NOT NULL REFERENCES record, content BLOB NOT NULL) WITHOUT ROWID""",
+    "CREATE INDEX imported_record ON imported (seq)",
 )

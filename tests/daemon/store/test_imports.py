@@ -1,0 +1,85 @@
+"""Records and reports from elsewhere: all of a batch or none, each once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from daemon.core.errors import Conflict, ReefError, UnknownReference, UsageError
+from daemon.core.rows import NewReport
+from daemon.store.db import Store
+from daemon.store.imports import Line, NewRecord
+from tests.fakes.exchanges import assistant, exchange, record, transcript, user
+
+
+def line(id: str, text: str = "q", scenario: str = "default", **changes: Any) -> NewRecord:
+    made = transcript([user(text)], f"answer to {text}", **changes)
+    return NewRecord(json.dumps([text]).encode(), exchange(made, receipt=id, scenario=scenario), lambda: made)
+
+
+def report(id: str, *references: str, score: float = 1.0, scenario: str = "default") -> NewReport:
+    return NewReport(id, scenario, score=score, references=references)
+
+
+def sent(store: Store, *lines: Line) -> list[str]:
+    return [one.receipt for one in store.import_lines(lines).result(20)]
+
+
+def test_a_batch_is_kept_with_reports_about_its_own_records(store: Store) -> None:
+    assert sent(store, line("a"), report("r", "a"), line("b", "other")) == ["a", "b"]
+    assert store.counts() == {"records": 2, "sessions": 2, "reports": 1}
+    assert store.session(store.record("a").session).score == 1.0
+    assert store.verify() == []
+
+
+def test_what_is_sent_again_is_no_second_record(store: Store) -> None:
+    lines = (line("a"), report("r", "a"))
+    sent(store, *lines)
+    assert sent(store, *lines, line("a")) == []
+    assert store.counts()["records"] == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "error"),
+    [
+        ((line("new"), line("a", "changed")), Conflict),
+        ((line("new"), line("new", "changed")), Conflict),
+        ((line("new"), report("r", "new", score=0.0), report("r", "new")), Conflict),
+        ((line("new"), report("r2", "missing")), UnknownReference),
+        ((line("new"), report("r2")), UsageError),
+        ((line("new"), report("r2", "new", score=float("nan"))), UsageError),
+        ((line("new"), report("new", "a")), Conflict),
+        ((line("new"), line("a", scenario="other")), Conflict),
+        ((report("r2", "new"), line("new")), UnknownReference),
+    ],
+)
+def test_one_line_that_does_not_fit_keeps_out_the_whole_batch(
+    store: Store, lines: tuple[Line, ...], error: type[ReefError]
+) -> None:
+    sent(store, line("a"))
+    with pytest.raises(error):
+        sent(store, *lines)
+    assert store.counts() == {"records": 1, "sessions": 1, "reports": 0}
+    assert sent(store, line("new")) == ["new"]
+    assert store.verify() == []
+
+
+def test_what_was_seen_on_the_wire_gets_another_name_only(store: Store) -> None:
+    """An agent's own transcript of calls that went through the daemon (ccusage/ccusage#1698)."""
+    ours = record(store, transcript([user("q")], answer_id="msg_1"))
+    assert sent(store, line("theirs", answer_id="msg_1"), report("r", "theirs")) == []
+    assert store.counts()["records"] == 1
+    (told,) = store.reports_on([ours.receipt])[ours.receipt]
+    assert told.references == (ours.receipt,)
+
+
+def test_our_own_receipts_come_back_as_themselves(store: Store) -> None:
+    ours = record(store, transcript([user("q")]))
+    assert sent(store, line(ours.receipt)) == []
+    assert store.counts()["records"] == 1
+
+
+def test_a_turn_that_goes_on_from_an_imported_one_joins_it(store: Store) -> None:
+    sent(store, line("a"))
+    later = record(store, transcript([user("q"), assistant("answer to q"), user("more")]))
+    assert later.session == store.record("a").session
