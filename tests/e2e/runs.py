@@ -128,8 +128,8 @@ def run_of(agent: Agent) -> Iterator[Run]:
         subprocess.run(commit, shell=True, cwd=user / "project", check=True)
         with running_provider(TASK) as provider:
             provider.reply = agent.script
-            one = f"base_url: '{provider.url}/v1', key: agent"
-            config = f"server: {{port: 0}}\nengine: p\nengines: {{p: {{{one}}}, a: {{{one}, api: anthropic}}}}\n"
+            engine = f"base_url: '{provider.url}/v1', key: agent, dialects: [chat, messages, responses]"
+            config = f"server: {{port: 0}}\nengine: p\nengines: {{p: {{{engine}}}}}\n"
             with running_daemon(Home(home), config) as daemon:
                 yield Run(agent, root, daemon, provider, user)
     finally:

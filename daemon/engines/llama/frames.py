@@ -40,7 +40,9 @@ _ERRORS: Final = {kind.kind: kind for kind in (EngineError, EngineUnavailable, B
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """The first frame: what to load, and how. ``plain`` leaves out kernels that some processors fault on."""
+    """The first frame: what to load, and how. ``plain`` leaves out kernels that some processors fault on; ``beat``:
+    seconds between signs of life.
+    """
 
     path: str
     name: str
@@ -49,6 +51,7 @@ class WorkerSpec:
     parallel: int
     threads: int | None
     plain: bool = False
+    beat: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ a worker that will not die is killed, and always reaped.
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import signal
 import sys
@@ -33,6 +34,9 @@ from daemon.engines.llama.frames import (
     pack,
     unpack,
 )
+from daemon.engines.llama.watch import Patience, Watch
+
+_log = logging.getLogger("reef.engine")
 
 #: Seconds a worker gets to leave by itself, then once more after SIGTERM.
 _GRACE: Final = 1.0
@@ -42,12 +46,12 @@ _LARGE: Final = str(1 << 20)
 
 
 class WorkerDied(Exception):
-    """The process is gone. ``code`` is its exit status, negative for a signal."""
+    """The process is gone. ``code`` is its exit status, negative for a signal; ``why``: what we ended it for."""
 
-    def __init__(self, code: int) -> None:
+    def __init__(self, code: int, why: str | None = None) -> None:
         self.code = code
         name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        super().__init__(f"the engine's process ended ({name})")
+        super().__init__(why or f"the engine's process ended ({name})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,13 @@ class WorkerProcess:
     """One worker. ``ready`` is set once the model is loaded, ``code`` once the process is gone."""
 
     def __init__(
-        self, spec: WorkerSpec, log: Path, *, progress: Callable[[float], None], ended: Callable[[], None]
+        self,
+        spec: WorkerSpec,
+        log: Path,
+        *,
+        patience: Patience,
+        progress: Callable[[float], None],
+        ended: Callable[[], None],
     ) -> None:
         self.spec = spec
         self.speeds = Speeds()
@@ -79,6 +89,8 @@ class WorkerProcess:
         self._loaded = asyncio.Event()
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._why: str | None = None
+        self._watch = Watch(patience, self._end_stuck)
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
 
@@ -110,6 +122,7 @@ class WorkerProcess:
         finally:
             os.close(log)
         self._reader = asyncio.create_task(self._read(self._process))
+        self._watch.start(lambda: bool(self.running) or self.ready is None)
         self._send(pack(self.spec))
         try:
             await self._loaded.wait()
@@ -120,7 +133,7 @@ class WorkerProcess:
             await self.stop()
             raise self._failure
         if self.ready is None:
-            raise WorkerDied(self.code or 0)
+            raise WorkerDied(self.code or 0, self._why)
 
     async def generate(
         self, request: ChatRequest, lora: LoraFile | None, background: bool
@@ -183,7 +196,7 @@ class WorkerProcess:
         self, do: str, request: ChatRequest | None, **more: object
     ) -> "tuple[int, asyncio.Queue[tuple[str, Any] | None]]":
         if self.code is not None:
-            raise WorkerDied(self.code)
+            raise WorkerDied(self.code, self._why)
         number = next(self._numbers)
         try:
             body = encode_request(request) if request else None
@@ -205,7 +218,7 @@ class WorkerProcess:
     async def _reply(self, replies: "asyncio.Queue[tuple[str, Any] | None]") -> tuple[str, Any]:
         reply = await replies.get()
         if reply is None:
-            raise WorkerDied(self.code or 0)
+            raise WorkerDied(self.code or 0, self._why)
         if reply[0] == "Error":
             raise decode_error(reply[1])
         return reply
@@ -225,10 +238,19 @@ class WorkerProcess:
                 (size,) = HEADER.unpack(await stdout.readexactly(HEADER.size))
                 self._deliver(unpack(await stdout.readexactly(size)))
         self.code = await process.wait()
+        self._watch.stop()
         for replies in self._replies.values():
             replies.put_nowait(None)
         self._loaded.set()
         self._ended()
+
+    def _end_stuck(self, why: str) -> None:
+        """Only SIGKILL reaches a stopped process; `_read` does the rest."""
+        _log.error("%s", why)
+        self._why = why
+        if self._process is not None and self.code is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
 
     def _deliver(self, frame: dict[str, Any]) -> None:
         if "speed" in frame:
@@ -238,7 +260,9 @@ class WorkerProcess:
             replies = self._replies.get(number)
             if replies is not None:  # None: cancelled meanwhile
                 replies.put_nowait((kind, value))
-        if "loading" in frame:
+        if "beat" in frame:
+            self._watch.heard(frame["beat"])
+        elif "loading" in frame:
             self._progress(frame["loading"])
         elif "ready" in frame:
             self.ready = build(Ready, frame["ready"])

@@ -48,6 +48,8 @@ class Turns:
         their own, and both raise EngineError. Probes ``base``.
         """
         self.speed = Speed()
+        #: When the round began that the decoding thread is in; None while it has nothing to do.
+        self.round_began: float | None = None
         self._send = send
         self._bring, self._check = bring, check
         self._probed = base.probe()
@@ -98,6 +100,7 @@ class Turns:
     def run(self) -> None:
         """Serve until `stop`; sleeps while there is nothing to do."""
         while self._receive():
+            self.round_began = time.monotonic()
             for scheduler in self._live.values():
                 scheduler.drop_cancelled()
             self._step()
@@ -117,7 +120,9 @@ class Turns:
 
     def _receive(self) -> bool:
         while not (self._out or self._busy(False) or self._busy(True)) or not self._inbox.empty():
+            self.round_began = None
             told = self._inbox.get()
+            self.round_began = time.monotonic()
             if told is None:
                 return False
             told()

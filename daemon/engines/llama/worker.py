@@ -1,8 +1,8 @@
 """The worker process: loads one model, answers frames on stdin with frames on stdout, dies with the daemon.
 
 The main thread makes every decoding call; a second one reads commands, renders prompts and can always end the process,
-whatever native code does; a third brings LoRA adapters in. The real stdout is kept for frames alone: native libraries
-print to descriptor 1.
+whatever native code does; a third brings LoRA adapters in; a fourth tells how long the first two have been at it. The
+real stdout is kept for frames alone: native libraries print to descriptor 1.
 """
 
 import faulthandler
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -182,14 +183,25 @@ def main() -> None:
     spec = build(WorkerSpec, _read(commands))
     ready = threading.Event()
     served: list[Served] = []
+    command_began: list[float] = []
 
     def read_commands() -> None:
         while True:
             command = _read(commands)
             ready.wait()
+            command_began.append(time.monotonic())
             served[0].handle(command)
+            command_began.clear()
 
-    threading.Thread(target=read_commands, name="commands", daemon=True).start()
+    def beat() -> None:
+        """How long what goes on has been going on."""
+        while True:
+            time.sleep(spec.beat)
+            began = [*command_began, *(one.turns.round_began for one in served if one.turns.round_began is not None)]
+            output.send({"beat": time.monotonic() - min(began, default=time.monotonic())})
+
+    for name, work in (("commands", read_commands), ("beat", beat)):
+        threading.Thread(target=work, name=name, daemon=True).start()
     try:
         served.append(Served(spec, output))
         ready.set()

@@ -11,6 +11,7 @@ from daemon.core.config import EmbeddedConfig
 from daemon.core.generation import EngineEvent, Finished, Started, TextDelta, ToolArguments, ToolStart
 from daemon.core.records import ChatRequest, Message, Role, Sampling, Text, TokenSpan, Tool
 from daemon.engines.base import LoraFile, ModelFile
+from daemon.engines.llama.watch import PATIENCE, Patience
 from daemon.engines.llama_cpp import LlamaCpp
 
 #: Nothing here takes so long that is not broken, on a busy machine either.
@@ -106,11 +107,13 @@ def model_file(path: Path, *, sha256: str = "5a" * 32, name: str = "smollm2") ->
     return ModelFile(name, path, path.stat().st_size, sha256, "apache-2.0", "test")
 
 
-def new_engine(path: Path, log: Path, *, sha256: str = "5a" * 32, **config: Any) -> LlamaCpp:
+def new_engine(
+    path: Path, log: Path, *, sha256: str = "5a" * 32, patience: Patience = PATIENCE, **config: Any
+) -> LlamaCpp:
     """An engine with the model at ``path``; ``config`` is `EmbeddedConfig`'s.
 
     One thread: on a busy machine two that wait for each other are slower than one (measured: 8 against 30 tokens/s).
     """
     file = model_file(path, sha256=sha256)
     settings = EmbeddedConfig(**{"threads": 1, **config})
-    return LlamaCpp(model=lambda: file, config=settings, log=log)
+    return LlamaCpp(model=lambda: file, config=settings, log=log, patience=patience)

@@ -21,6 +21,7 @@ from tests.daemon.engines.asking import DEADLINE, ask, collect, model_file, new_
 from tests.fakes import gguf
 
 pytestmark = pytest.mark.engine
+COVERS = ("daemon/engines/llama/supply.py",)
 
 
 @contextlib.asynccontextmanager

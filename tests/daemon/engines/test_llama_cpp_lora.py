@@ -9,6 +9,7 @@ import signal
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -56,7 +57,7 @@ async def engine(model_path: Path, digest: str, tmp_path_factory: pytest.TempPat
     await engine.close()
 
 
-def engine_of(model_path: Path, digest: str, log: Path, **config: float) -> LlamaCpp:
+def engine_of(model_path: Path, digest: str, log: Path, **config: Any) -> LlamaCpp:
     return new_engine(model_path, log, sha256=digest, context=512, **config)
 
 
