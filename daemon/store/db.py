@@ -57,7 +57,7 @@ class Store:
         self._writer = Writer(db, path, Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle))
         self.learning = Learning(self._pool, self._transact, self._names, redact)
         self.audit = audit.Audit(self._pool, self._transact)
-        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
+        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget_records)
 
     @classmethod
     def open(
