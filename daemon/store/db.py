@@ -18,6 +18,7 @@ from daemon.core.redact import Redactor
 from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
 from daemon.store import (
     afterwards,
+    audit,
     feedback,
     imports,
     opening,
@@ -60,7 +61,8 @@ class Store:
         hooks = Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle, self._damaged)
         self._writer = Writer(db, path, hooks)
         self.learning = Learning(self._pool, self._transact, self._names, redact)
-        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
+        self.audit = audit.Audit(self._pool, self._transact)
+        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget_records)
 
     @classmethod
     def open(
@@ -93,15 +95,30 @@ class Store:
 
     def report(self, report: NewReport) -> "Future[tuple[ReportRow, bool]]":
         """Store feedback; the bool says whether it is new. Fails with UsageError, UnknownReference or Conflict."""
-        return self._submit(
-            lambda: feedback.check(report), lambda db, _: feedback.report(db, self._names, report, self._redact)
-        )
+
+        def apply(db: sqlite3.Connection, _: Any) -> tuple[ReportRow, bool]:
+            row, created = feedback.report(db, self._names, report, self._redact)
+            if created:
+                facts = {
+                    "id": audit.named(row.id),
+                    "scenario": row.scenario,
+                    "score": row.score,
+                    "about": len(row.references),
+                }
+                audit.add(db, "feedback", facts)
+            return row, created
+
+        return self._submit(lambda: feedback.check(report), apply)
 
     def undo(self, scenario: str | None, receipt: str | None, report: str | None = None) -> "Future[ReportRow]":
         """Take back the last report that stands, or the one named. Fails with NotFound."""
-        return self._submit(
-            lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt, report=report)
-        )
+
+        def apply(db: sqlite3.Connection) -> ReportRow:
+            row = feedback.undo(db, self._names, scenario, receipt, report=report)
+            audit.add(db, "undo", {"id": audit.named(row.id), "scenario": row.scenario})
+            return row
+
+        return self._transact(apply)
 
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
