@@ -144,7 +144,8 @@ class ChatRequest:
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
-    parallel_tool_calls: bool = True
+    #: Whether an answer may have several calls; None: nothing was said, so it may.
+    parallel_tool_calls: bool | None = None
     sampling: Sampling = Sampling()
     stream: bool = False
     include_usage: bool = False

@@ -5,30 +5,27 @@ A job has no agent whose key could be passed on, so a provider is asked with the
 
 import asyncio
 import hashlib
-import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from daemon.core.config import Config
 from daemon.core.errors import BadWeights, EngineError, UsageError
-from daemon.core.generation import Finished, TextDelta
+from daemon.core.generation import EngineEvent, Finished, TextDelta
 from daemon.core.keys import FORMS
 from daemon.core.paths import NotPlain, open_plain
 from daemon.core.records import ChatRequest, Dialect, Message, Sampling, Text
-from daemon.engines.base import LoraFile, RelayEngine, RelayRequest, TokenEngine
+from daemon.engines.base import LoraFile, RelayEngine, TokenEngine
 from daemon.server.routing import Router
+from daemon.server.translation import Translation, spoken
 from daemon.store.db import Store
-from daemon.wire.base import dialect as codec_of
 from recipes.base import Answer
 
 #: Reasons to stop that are not the model's own.
-_CUT: Final = frozenset({"length", "max_tokens", "max_output_tokens"})
+_CUT: Final = frozenset({"length"})
 _ROLES: Final = frozenset({"system", "user", "assistant"})
 _TOKENS_MOST: Final = 32_768
-_PATHS: Final = {Dialect.CHAT: "/chat/completions", Dialect.MESSAGES: "/messages"}
-#: What Anthropic's API asks of every request.
-_VERSION: Final = (b"anthropic-version", b"2023-06-01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,51 +92,46 @@ async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora
     return await _relayed(engine, asked, replace(like, model=target.model or like.model))
 
 
-async def _generated(engine: TokenEngine, asked: Asked, model: str, lora: LoraFile | None) -> Answer:
-    request = ChatRequest(
+def _request(asked: Asked, model: str) -> ChatRequest:
+    return ChatRequest(
         model=model,
         messages=tuple(Message(role, (Text(text),)) for role, text in asked.messages),  # type: ignore[arg-type]
         sampling=Sampling(max_tokens=asked.max_tokens, temperature=asked.temperature, seed=asked.seed),
     )
+
+
+async def _generated(engine: TokenEngine, asked: Asked, model: str, lora: LoraFile | None) -> Answer:
+    text, finished = await _read(engine.generate(_request(asked, model), lora=lora, background=True))
+    weights = engine.weights() if finished.span is None else finished.span.weights
+    return Answer(text, finished.reason not in _CUT, finished.usage.completion, weights)
+
+
+async def _relayed(engine: RelayEngine, asked: Asked, like: As) -> Answer:
+    """As one whole answer."""
+    translation = Translation(engine, spoken(engine, like.dialect), _request(asked, like.model), "job")
+    try:
+        refusal = await translation.ask([])
+        if refusal is not None:
+            said = f"engine {engine.name!r} answered {refusal.status}: {refusal.message[:200]}"
+            raise EngineError(said, hint="reef status")
+        text, finished = await _read(translation.events())
+    finally:
+        await translation.close()
+    return Answer(text, finished.reason not in _CUT, finished.usage.completion, None)
+
+
+async def _read(events: AsyncIterator[EngineEvent]) -> tuple[str, Finished]:
+    """All that was said, and how it ended."""
     text: list[str] = []
     finished: Finished | None = None
-    async for event in engine.generate(request, lora=lora, background=True):
+    async for event in events:
         if isinstance(event, TextDelta):
             text.append(event.text)
         elif isinstance(event, Finished):
             finished = event
     if finished is None:
         raise EngineError("the engine ended without an end", hint="reef logs")
-    weights = engine.weights() if finished.span is None else finished.span.weights
-    return Answer("".join(text), finished.reason not in _CUT, finished.usage.completion, weights)
-
-
-async def _relayed(engine: RelayEngine, asked: Asked, like: As) -> Answer:
-    """As one whole answer."""
-    dialect = like.dialect
-    body: dict[str, Any] = {"model": like.model, "max_tokens": asked.max_tokens, "temperature": asked.temperature}
-    said = [{"role": role, "content": text} for role, text in asked.messages]
-    if dialect is Dialect.CHAT:
-        body |= {"messages": said, "seed": asked.seed}
-    else:
-        system = "\n\n".join(text for role, text in asked.messages if role == "system")
-        body |= {"messages": [one for one in said if one["role"] != "system"]} | ({"system": system} if system else {})
-    raw = json.dumps(body).encode()
-    headers = [(b"content-type", b"application/json"), (b"accept-encoding", b"identity")]
-    if dialect is Dialect.MESSAGES:
-        headers.append(_VERSION)
-    response = await engine.relay(RelayRequest("POST", _PATHS[dialect], headers, raw))
-    try:
-        answered = b"".join([chunk async for chunk in response.chunks()])
-    finally:
-        await response.close()
-    if response.status >= 400:
-        words = answered[:200].decode(errors="replace")
-        raise EngineError(f"engine {engine.name!r} answered {response.status}: {words}", hint="reef status")
-    read = codec_of(dialect).transcript(raw, answered, stream=False, redact=lambda data: (data, 0))
-    if read.answer is None:
-        raise EngineError(f"engine {engine.name!r} gave no answer: {answered[:200].decode(errors='replace')}")
-    return Answer(read.answer.text, read.stop_reason not in _CUT, read.usage.completion, None)
+    return "".join(text), finished
 
 
 def lora_file(path: Path, base: str | None) -> LoraFile:

@@ -21,6 +21,7 @@ from daemon.core.rows import RecordRow
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.incoming import read_body
 from daemon.server.runtime import Runtime
+from daemon.store.person import written
 from daemon.wire import jsontext
 from daemon.wire.base import dialect as codec_of
 
@@ -100,7 +101,8 @@ def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
     spans = daemon.telemetry.note() if daemon.telemetry else None
     others = [daemon.learning.scheduler.problem, spans]
-    return [*daemon.heads.notes(), *(note for note in others if note)]
+    aside = [f"a damaged database is kept as {path}; records go into a new one" for path in daemon.store.kept_aside()]
+    return [*daemon.heads.notes(), *(note for note in others if note), *aside]
 
 
 async def records(request: Request) -> Response:
@@ -178,10 +180,13 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
 
 
 def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
+    """A message by its parts; ``written`` is what a person wrote of a user's text, where an agent added to it."""
     message: Message = codec_of(row.dialect).message(stored.raw)
     parts: list[dict[str, Any]] = []
     for part in message.parts:
         shown = {name: value for name, value in asdict(part).items() if name not in _UNSHOWN}
+        if message.role == "user" and isinstance(part, Text) and (words := written(part.text)) != part.text:
+            shown["written"] = words
         parts.append({"type": _PART_TYPES[type(part)], **shown})
     return {"role": message.role, "parts": parts}
 

@@ -16,6 +16,7 @@ from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.sse import Relay, whole
 
 SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+JSON: Final = [(b"content-type", b"application/json")]
 
 
 def header(headers: Headers, name: bytes) -> str:

@@ -6,9 +6,8 @@ response can rely on its record being on disk; a client that leaves stops the wo
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
@@ -23,7 +22,6 @@ from daemon.core.errors import (
     TooSlow,
     UpstreamUnreachable,
 )
-from daemon.core.generation import EngineEvent, Finished
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
@@ -31,12 +29,13 @@ from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
-from daemon.server.outgoing import SSE, Outgoing, header
+from daemon.server.outgoing import JSON, Outgoing, header
 from daemon.server.recorder import Recorder
+from daemon.server.rendering import Answer, render
 from daemon.server.routing import Router, Target, another_may_answer
-from daemon.wire.base import Renderer
+from daemon.server.translation import Refusal, Translation, spoken
 from daemon.wire.encoding import Undecodable, decoded
-from daemon.wire.errors import error_message
+from daemon.wire.errors import error_message, provider_error
 from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
@@ -50,7 +49,6 @@ ROUTES: Final = {
 _OK: Final = 200
 #: Of an error that comes too late for its status.
 _SAID_MOST: Final = 64 << 10
-_JSON: Final = [(b"content-type", b"application/json")]
 
 
 class DataPlane:
@@ -139,6 +137,8 @@ class DataPlane:
         try:
             if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
                 engine = cast(RelayEngine, target.engine)
+                if call.dialect not in engine.dialects:
+                    return await self._translate(call, outgoing, target, body, last=last)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
                 return await self._relay(call, outgoing, engine, request, last=last)
             await self._generate(call, outgoing, target.engine, call.codec.parse(body))
@@ -192,6 +192,26 @@ class DataPlane:
             if call.dialect is not Dialect.CHAT:
                 outgoing.end_with(_broken(call, cut, outgoing.captured()))
 
+    async def _translate(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
+        """As `_relay`, by an engine that speaks another dialect."""
+        request = await asyncio.to_thread(call.codec.parse, body)
+        asked = replace(request, model=target.model or request.model)
+        engine = cast(RelayEngine, target.engine)
+        translation = Translation(engine, spoken(engine, call.dialect), asked, call.receipt)
+        try:
+            refusal = await translation.ask(call.upstream().headers)
+            if refusal is None:
+                async with aclosing(translation.events()) as events:
+                    await render(call, outgoing, Answer(request, asked.model, await anext(events), events))
+            elif not last and another_may_answer(refusal.status):
+                _log.warning("%s: the next engine is asked: it answered %d", call.receipt, refusal.status)
+                return False
+            else:
+                _refuse(call, outgoing, refusal)
+        finally:
+            await translation.close()
+        return True
+
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
         lora = self._heads.lora(call.served)
         events = engine.generate(request, lora=lora)
@@ -206,15 +226,7 @@ class DataPlane:
                 first = await anext(events)
             model = engine.status().model or request.model
             call.weights = engine.weights(lora)
-            renderer = call.codec.renderer(request, call.receipt, model, int(time.time()))
-            call.failure = renderer.error
-            await outgoing.begin(200, list(SSE if request.stream else _JSON))
-            head = renderer.event(first)
-            if request.stream and head:
-                await outgoing.feed(head)
-            call.keepalive = renderer.keepalive
-            async for chunk in _rendered(call, renderer, events, stream=request.stream):
-                await outgoing.feed(chunk)
+            await render(call, outgoing, Answer(request, model, first, events))
         finally:
             await events.aclose()
 
@@ -226,12 +238,23 @@ class DataPlane:
         if outgoing.started:
             outgoing.hold(call.failure(error.status, error.kind, message))
             return
-        headers = [*_JSON]
+        headers = [*JSON]
         if isinstance(error, EngineUnavailable):
             headers.append((b"retry-after", b"5"))
         if isinstance(error, TooLarge | TooSlow):
             headers.append((b"connection", b"close"))
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
+
+
+def _refuse(call: Call, outgoing: Outgoing, refusal: Refusal) -> None:
+    """A provider's error in the words of another dialect."""
+    call.end, call.error = End.ERROR, f"the provider answered {refusal.status}: {refusal.message}"
+    kind, message = provider_error(refusal.message)
+    if outgoing.started:
+        outgoing.hold(call.failure(refusal.status, kind, message))
+    else:
+        error = call.codec.error(refusal.status, kind, message)
+        outgoing.replace(refusal.status, [*JSON, *refusal.headers], error)
 
 
 def _broken(call: Call, error: EngineError, sent: bytes) -> bytes:
@@ -259,17 +282,3 @@ async def _tell_late(call: Call, outgoing: Outgoing, response: RelayResponse) ->
 def worded(error: ReefError) -> str:
     """An error as an agent shows it: what happened, and the next step."""
     return f"{error.message} ({error.hint})" if error.hint else error.message
-
-
-async def _rendered(
-    call: Call, renderer: Renderer, events: AsyncIterator[EngineEvent], *, stream: bool
-) -> AsyncIterator[bytes]:
-    """The answer's bytes: events as they come for a stream, one body at the end otherwise."""
-    async for event in events:
-        if isinstance(event, Finished):
-            call.span, call.usage = event.span, event.usage
-            call.weights = event.span.weights if event.span else call.weights
-        data = renderer.event(event)
-        if stream and data:
-            yield data
-    yield renderer.finish() if stream else renderer.body()

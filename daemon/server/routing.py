@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from daemon.core.config import Config
-from daemon.core.errors import BadRequest, NotFound
+from daemon.core.errors import NotFound
 from daemon.core.providers import Route, is_glob
 from daemon.core.records import Dialect
 from daemon.engines.base import RelayEngine, TokenEngine
@@ -53,19 +53,13 @@ class Router:
         return self.targets(model, dialect)[0]
 
     def targets(self, model: str, dialect: Dialect) -> tuple[Target, ...]:
-        """At least one. Raises NotFound for a model nobody knows where the configuration says so, BadRequest for a
-        dialect nobody speaks.
+        """At least one; an engine that does not speak the dialect is asked in another. Raises NotFound for a model
+        nobody knows where the configuration says so.
         """
         routes = self._routes(model)
-        found = [target for route in routes if (target := self._target(route, model, dialect)) is not None]
-        if not found:
-            found = [Target(other) for other in self._remotes.values() if dialect in other.dialects][:1]
-        if not found:
-            raise BadRequest(
-                f"engine {routes[0].engine!r} does not speak {dialect.value}",
-                hint=f"add an engine with dialects: [{dialect.value}] to the configuration",
-            )
-        return tuple(found)
+        if routes is None:
+            return (self._default(model, dialect),)
+        return tuple(self._target(route, model) for route in routes)
 
     def model_names(self) -> list[str]:
         """What ``/v1/models`` lists: the default, local models, and exact names routed in the configuration."""
@@ -73,20 +67,23 @@ class Router:
         routed = [name for name in self._config.models if not is_glob(name)]
         return list(dict.fromkeys([DEFAULT_MODEL, *local, *routed]))
 
-    def _routes(self, model: str) -> tuple[Route, ...]:
+    def _routes(self, model: str) -> tuple[Route, ...] | None:
         if model in self._config.models:
             return self._config.models[model]
-        for pattern, routes in self._config.models.items():
-            if fnmatchcase(model, pattern):
-                return routes
-        return (Route(self._config.engine),)
+        return next((routes for glob, routes in self._config.models.items() if fnmatchcase(model, glob)), None)
 
-    def _target(self, route: Route, model: str, dialect: Dialect) -> Target | None:
+    def _default(self, model: str, dialect: Dialect) -> Target:
+        """The default engine, or one that speaks the dialect where that one does not."""
+        target = self._target(Route(self._config.engine), model)
+        if target.engine is self._embedded or dialect in self._remotes[self._config.engine].dialects:
+            return target
+        return next((Target(other) for other in self._remotes.values() if dialect in other.dialects), target)
+
+    def _target(self, route: Route, model: str) -> Target:
         if route.engine == "embedded":
             self._check_known(model)
             return Target(self._embedded)
-        engine = self._remotes[route.engine]
-        return Target(engine, route.model) if dialect in engine.dialects else None
+        return Target(self._remotes[route.engine], route.model)
 
     def _check_known(self, model: str) -> None:
         if self._config.unknown_model == "error" and model not in self.model_names():

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from daemon.core.generation import EngineEvent
 from daemon.core.records import ChatRequest, Dialect, Message, Transcript
+from daemon.wire.reader import Reader
 
 #: Redacted bytes and how many secrets were taken out. Pure; the result of redacting JSON is still JSON.
 Redact = Callable[[bytes], tuple[bytes, int]]
@@ -59,6 +60,16 @@ class DialectCodec(Protocol):
 
     def parse(self, body: bytes) -> ChatRequest:
         """Raises BadRequest that names the field and the value. Unknown fields are ignored."""
+        ...
+
+    def write(self, request: ChatRequest) -> bytes:
+        """A request for a provider that speaks this dialect: the other way round from `parse`. Raises BadRequest for
+        what cannot be told in it.
+        """
+        ...
+
+    def reader(self, receipt: str) -> Reader:
+        """Of an answer to such a request; ids that a provider left out follow from the receipt."""
         ...
 
     def renderer(self, request: ChatRequest, receipt: str, model: str, created: int) -> Renderer:

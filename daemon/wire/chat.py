@@ -1,12 +1,14 @@
 """The chat.completions dialect (OpenAI and everything that speaks like it)."""
 
 from daemon.core.records import ChatRequest
-from daemon.wire import chat_request, jsontext
+from daemon.wire import chat_request, chat_writer, jsontext
 from daemon.wire.base import Peek, Renderer
 from daemon.wire.chat_answer import ChatAssembler
+from daemon.wire.chat_reader import ChatReader
 from daemon.wire.chat_renderer import ChatRenderer
 from daemon.wire.errors import openai_error
 from daemon.wire.peek import peek
+from daemon.wire.reader import Reader
 from daemon.wire.transcript import Reading, Transcriber
 
 
@@ -21,6 +23,12 @@ class Chat(Transcriber):
 
     def parse(self, body: bytes) -> ChatRequest:
         return chat_request.parse(body)
+
+    def write(self, request: ChatRequest) -> bytes:
+        return chat_writer.write(request)
+
+    def reader(self, receipt: str) -> Reader:
+        return ChatReader(receipt)
 
     def renderer(self, request: ChatRequest, receipt: str, model: str, created: int) -> Renderer:
         return ChatRenderer(request, receipt, model, created)

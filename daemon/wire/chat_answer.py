@@ -1,7 +1,7 @@
 """Putting a chat.completions answer together from a body or from chunks, as the agent will send it back.
 
-Tolerates what OpenAI-compatible servers do: `message` in a chunk, content as a list, arguments as an object, every
-call at index 0, a new id on every fragment, usage with nulls, errors inside a 200.
+Tolerates what OpenAI-compatible servers do: `message` in a chunk, content as a list, usage with nulls, errors inside a
+200; for calls see `daemon.wire.chat_calls`.
 """
 
 from typing import Any
@@ -9,34 +9,7 @@ from typing import Any
 from daemon.core.records import Usage
 from daemon.wire import jsontext
 from daemon.wire.answer import MOST_TOKENS, Answer
-
-
-class _Call:
-    """One tool call as its fragments come."""
-
-    def __init__(self, id: str, name: str) -> None:
-        self.id = id
-        self.name = name
-        self.pieces: list[str] = []
-
-    @property
-    def arguments(self) -> str:
-        self.pieces = ["".join(self.pieces)]
-        return self.pieces[0]
-
-    def other(self, id: str, name: str) -> bool:
-        """Whether a fragment at the same index starts another call.
-
-        Some servers put every call at index 0, others give each fragment of one call a new id: it is another call
-        only when it has a name, another id, and the arguments so far are whole.
-        """
-        if not name or not id or id == self.id:
-            return False
-        last = next((piece for piece in reversed(self.pieces) if not piece.isspace() and piece), "")
-        if not last:
-            return name != self.name
-        # The look at the end first: reading all of it at each of many fragments takes minutes.
-        return last.rstrip().endswith("}") and jsontext.arguments(self.arguments) is not None
+from daemon.wire.chat_calls import ChatCalls
 
 
 class ChatAssembler:
@@ -45,21 +18,19 @@ class ChatAssembler:
         self._texts: list[str] = []
         self._reasoning: list[str] = []
         self._refusals: list[str] = []
-        self._calls: list[_Call] = []
-        #: The last call at each index.
-        self._open: dict[str, _Call] = {}
+        self._calls = ChatCalls()
 
     def whole(self, body: dict[str, Any]) -> None:
         self.event("", body)
 
     def event(self, name: str, data: dict[str, Any]) -> None:
-        if problem := _problem(name, data):
+        if problem := problem_in(name, data):
             self._answer.problem = problem
             return
         if isinstance(model := data.get("model"), str):
             self._answer.model = model
         if isinstance(usage := data.get("usage"), dict):
-            self._answer.usage = _usage(usage)
+            self._answer.usage = usage_of(usage)
         choices = data.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             if isinstance(choice, dict) and choice.get("index") in (0, None):
@@ -83,29 +54,7 @@ class ChatAssembler:
             self._reasoning.append(reasoning)
         if isinstance(refusal := delta.get("refusal"), str):
             self._refusals.append(refusal)
-        calls = delta.get("tool_calls")
-        for position, call in enumerate(calls if isinstance(calls, list) else []):
-            if isinstance(call, dict):
-                self._call(call, position)
-        if isinstance(function := delta.get("function_call"), dict):
-            self._call({"index": "function_call", "function": function}, 0)
-
-    def _call(self, piece: dict[str, Any], position: int) -> None:
-        function = piece.get("function")
-        function = function if isinstance(function, dict) else {}
-        id, name = _text(piece.get("id")), _text(function.get("name"))
-        index = piece.get("index")
-        place = str(position if index is None else index)
-        call = self._open.get(place)
-        if call is None or call.other(id, name):
-            call = self._open[place] = _Call(id, name)
-            self._calls.append(call)
-        call.id, call.name = call.id or id, call.name or name
-        written = function.get("arguments")
-        if isinstance(written, str):
-            call.pieces.append(written)
-        elif written is not None:
-            call.pieces = [jsontext.text(written)]
+        self._calls.delta(delta)
 
     def answer(self) -> Answer:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) or None}
@@ -113,18 +62,14 @@ class ChatAssembler:
             message["refusal"] = refusal
         if reasoning := "".join(self._reasoning):
             message["reasoning_content"] = reasoning
-        if self._calls:
+        if calls := self._calls.calls:
             message["tool_calls"] = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _last(call.arguments)}}
-                for call in self._calls
+                for call in calls
             ]
         if len(message) > 2 or message["content"]:
             self._answer.message = message
         return self._answer
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _last(written: str) -> str:
@@ -138,7 +83,7 @@ def _last(written: str) -> str:
     return written
 
 
-def _problem(name: str, data: dict[str, Any]) -> str | None:
+def problem_in(name: str, data: dict[str, Any]) -> str | None:
     """What a provider reports as failed inside a 200, in any of the shapes in use."""
     error = data.get("error")
     if isinstance(error, dict):
@@ -152,7 +97,7 @@ def _problem(name: str, data: dict[str, Any]) -> str | None:
     return f"the provider reported: {error if isinstance(error, str) else jsontext.text(error)}"
 
 
-def _usage(usage: dict[str, Any]) -> Usage:
+def usage_of(usage: dict[str, Any]) -> Usage:
     def count(values: object, name: str) -> int:
         value = values.get(name) if isinstance(values, dict) else None
         return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else 0

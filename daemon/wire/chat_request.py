@@ -120,17 +120,18 @@ def parse(body: bytes) -> ChatRequest:
         tools = tuple(tool for tool in tools if tool.name in allowed)
     check_choice(choice, tools)
     options = fields.inner("stream_options")
-    parallel = fields.flag("parallel_tool_calls")
     return ChatRequest(
         model=fields.text("model") or "default",
         messages=tuple(message(item, f"messages.{i}") for i, item in enumerate(items)),
         tools=tools,
         tool_choice=choice,
-        parallel_tool_calls=parallel is not False,
+        parallel_tool_calls=fields.flag("parallel_tool_calls"),
         sampling=_sampling(fields),
         stream=fields.flag("stream") or False,
         include_usage=bool(options and options.flag("include_usage")),
         response_schema=_response_schema(fields),
+        effort=fields.text("reasoning_effort"),
+        cache_key=fields.text("prompt_cache_key"),
     )
 
 

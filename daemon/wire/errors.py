@@ -7,6 +7,11 @@ from daemon.wire import jsontext
 
 #: Of an error page.
 _WORDS: Final = 500
+#: How providers say that a prompt is too long; two of the numbers are the prompt's and the context's.
+_TOO_LONG: Final = re.compile(
+    r"(?i)prompt is too long|context[ _](?:length|window|size)|maximum context|too many (?:input )?tokens"
+)
+_NUMBERS: Final = re.compile(r"(?<![\w.-])\d[\d,]{2,}(?![\w-])")
 _COUNTS: Final = re.compile(r"(\d+)\D+(\d+)")
 
 #: Anthropic's error types by status (docs: API errors). 529 is theirs for "overloaded"; our 503 means the same.
@@ -71,6 +76,15 @@ def _too_long(counts: tuple[int, int]) -> str:
         f"This model's maximum context length is {counts[1]} tokens. However, your messages resulted in "
         f"{counts[0]} tokens. Please reduce the length of the messages."
     )
+
+
+def provider_error(said: str) -> tuple[str, str]:
+    """(kind, message) of a provider's error for a client of another dialect: a prompt too long is told as ours are."""
+    numbers = [int(one.replace(",", "")) for one in _NUMBERS.findall(said)]
+    if not _TOO_LONG.search(said) or not numbers:
+        return "upstream_error", said
+    limit = min(numbers)
+    return "context_overflow", f"the prompt has {max(*numbers, limit + 1)} tokens, the context holds {limit}"
 
 
 def error_message(body: bytes) -> str:

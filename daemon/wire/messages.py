@@ -1,12 +1,14 @@
 """The messages dialect (Anthropic and everything that speaks like it)."""
 
 from daemon.core.records import ChatRequest
-from daemon.wire import jsontext, messages_request
+from daemon.wire import jsontext, messages_request, messages_writer
 from daemon.wire.base import Peek, Renderer
 from daemon.wire.errors import anthropic_error
 from daemon.wire.messages_answer import MessagesAssembler
+from daemon.wire.messages_reader import MessagesReader
 from daemon.wire.messages_renderer import MessagesRenderer, sse
 from daemon.wire.peek import peek
+from daemon.wire.reader import Reader
 from daemon.wire.transcript import Reading, Transcriber
 
 
@@ -21,6 +23,12 @@ class Messages(Transcriber):
 
     def parse(self, body: bytes) -> ChatRequest:
         return messages_request.parse(body)
+
+    def write(self, request: ChatRequest) -> bytes:
+        return messages_writer.write(request)
+
+    def reader(self, receipt: str) -> Reader:
+        return MessagesReader(receipt)
 
     def renderer(self, request: ChatRequest, receipt: str, model: str, created: int) -> Renderer:
         return MessagesRenderer(receipt, model)

@@ -36,6 +36,8 @@ _CHOICES: Final[dict[str, Literal["auto", "none", "required", "named"]]] = {
     "none": "none",
     "tool": "named",
 }
+#: Below how many tokens of thought an effort is what OpenAI calls so.
+_BUDGETS: Final = ((4096, "low"), (16384, "medium"), (float("inf"), "high"))
 _READABLE: Final = ("text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking")
 
 
@@ -98,7 +100,7 @@ def parse(body: bytes) -> ChatRequest:
         messages=(*_system(fields), *_messages(items)),
         tools=tools,
         tool_choice=chosen,
-        parallel_tool_calls=not (choice and choice.flag("disable_parallel_tool_use")),
+        parallel_tool_calls=_parallel(choice),
         sampling=Sampling(
             max_tokens=fields.whole("max_tokens", 1),
             temperature=fields.number("temperature", 0, 100),
@@ -109,6 +111,7 @@ def parse(body: bytes) -> ChatRequest:
         stream=fields.flag("stream") or False,
         include_usage=True,
         response_schema=_response_schema(fields),
+        effort=_effort(fields),
     )
 
 
@@ -171,6 +174,22 @@ def _tool_choice(choice: Fields | None) -> ToolChoice:
     if mode == "named" and not name:
         raise wrong("tool_choice.name", "the name of a tool", name)
     return ToolChoice(mode, name if mode == "named" else None)
+
+
+def _parallel(choice: Fields | None) -> bool | None:
+    alone = choice.flag("disable_parallel_tool_use") if choice else None
+    return None if alone is None else not alone
+
+
+def _effort(fields: Fields) -> str | None:
+    """Told as such, or as the tokens that thoughts may take."""
+    config, thinking = fields.inner("output_config"), fields.inner("thinking")
+    if thinking is not None and thinking.text("type") == "disabled":
+        return "none"
+    if config is not None and (effort := config.text("effort")):
+        return effort
+    budget = thinking.whole("budget_tokens") if thinking else None
+    return None if budget is None else next(name for limit, name in _BUDGETS if budget < limit)
 
 
 def _response_schema(fields: Fields) -> Mapping[str, Any] | None:

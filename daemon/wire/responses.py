@@ -1,12 +1,14 @@
 """The Responses dialect (OpenAI; the only one that Codex speaks)."""
 
 from daemon.core.records import ChatRequest
-from daemon.wire import jsontext, responses_items, responses_request
+from daemon.wire import jsontext, responses_items, responses_request, responses_writer
 from daemon.wire.base import Peek, Renderer
 from daemon.wire.conversation import answer_id
 from daemon.wire.errors import openai_error, responses_error
 from daemon.wire.peek import peek
+from daemon.wire.reader import Reader
 from daemon.wire.responses_answer import ResponsesAssembler
+from daemon.wire.responses_reader import ResponsesReader
 from daemon.wire.responses_renderer import ResponsesRenderer
 from daemon.wire.split import RESPONSES
 from daemon.wire.transcript import Reading, Transcriber
@@ -24,6 +26,12 @@ class Responses(Transcriber):
 
     def parse(self, body: bytes) -> ChatRequest:
         return responses_request.parse(body)
+
+    def write(self, request: ChatRequest) -> bytes:
+        return responses_writer.write(request)
+
+    def reader(self, receipt: str) -> Reader:
+        return ResponsesReader(receipt)
 
     def renderer(self, request: ChatRequest, receipt: str, model: str, created: int) -> Renderer:
         return ResponsesRenderer(request, receipt, model, created)

@@ -18,7 +18,7 @@ _DELTAS: Final = {
     "response.function_call_arguments.delta": ("function_call", "arguments"),
     "response.custom_tool_call_input.delta": ("custom_tool_call", "input"),
 }
-_FINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.done")
+FINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.done")
 #: The list of an item that holds a kind of text, and the field of the text in its part.
 _LISTS: Final = {
     "output_text": ("content", "text"),
@@ -57,7 +57,7 @@ class ResponsesAssembler:
                 part = _number(data, "summary_index" if text_kind == "summary_text" else "content_index")
                 self._texts.setdefault((index, text_kind, part), []).append(piece)
         elif isinstance(response := data.get("response"), dict):
-            self._response(response, final=kind in _FINAL)
+            self._response(response, final=kind in FINAL)
         elif kind == "error" or "error" in data or "detail" in data:
             self._answer.problem = _problem(data) or f"the provider reported: {jsontext.text(data)}"
 

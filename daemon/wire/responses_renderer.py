@@ -246,7 +246,7 @@ def _echo(request: ChatRequest) -> dict[str, Any]:
         "instructions": None,
         "max_output_tokens": sampling.max_tokens,
         "metadata": {},
-        "parallel_tool_calls": request.parallel_tool_calls,
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
         "previous_response_id": None,
         "reasoning": {"effort": request.effort, "summary": None},
         "store": False,

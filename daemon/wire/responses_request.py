@@ -38,7 +38,7 @@ def parse(body: bytes) -> ChatRequest:
         messages=(*_instructions(fields), *messages),
         tools=tools,
         tool_choice=choice,
-        parallel_tool_calls=fields.flag("parallel_tool_calls") is not False,
+        parallel_tool_calls=fields.flag("parallel_tool_calls"),
         sampling=_sampling(fields),
         stream=fields.flag("stream") or False,
         include_usage=True,

@@ -171,3 +171,22 @@ def events(body: bytes) -> Iterator[tuple[str, str]]:
             event = value
     if lines:
         yield event, "\n".join(lines)
+
+
+class EventReader:
+    """The same for a stream as it comes, wherever its chunks are cut."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[tuple[str, str]]:
+        """The events that are whole now."""
+        data, known = self._rest + chunk, max(0, len(self._rest) - 3)
+        end = _end_of_events(data[known:], len(data) - known)
+        end = end + known if end else 0
+        self._rest = data[end:]
+        return list(events(data[:end]))
+
+    def finish(self) -> list[tuple[str, str]]:
+        """A last event that no empty line ended."""
+        return list(events(self._rest))

@@ -25,7 +25,7 @@ class Prompt:
     @classmethod
     def of(cls, request: ChatRequest, text: bytes, sampler: Sampler) -> "Prompt":
         offered = frozenset(tool.name for tool in request.tools) if request.tool_choice.mode != "none" else frozenset()
-        return cls(text, request.sampling, sampler, offered, not request.parallel_tool_calls)
+        return cls(text, request.sampling, sampler, offered, request.parallel_tool_calls is False)
 
 
 class Generation:

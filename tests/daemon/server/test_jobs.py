@@ -139,8 +139,8 @@ def test_an_answer_comes_from_the_engine_that_serves_and_is_not_recorded(
     assert (status, told["text"], told["ended"], told["weights"]) == (200, "One sentence.", True, None)
     asked = provider.requests[-1]
     assert asked.header("authorization") == "Bearer provider-key"
-    assert {key: asked.json()[key] for key in ("model", "max_tokens", "temperature", "seed")} == {
-        "model": "gpt-x", "max_tokens": 7, "temperature": 0.5, "seed": 3,
+    assert {key: asked.json()[key] for key in ("model", "max_completion_tokens", "temperature", "seed")} == {
+        "model": "gpt-x", "max_completion_tokens": 7, "temperature": 0.5, "seed": 3,
     }  # fmt: skip
     assert daemon.get("/reef/status")["counts"]["records"] == before
     say(daemon, "by another model", waiting["scenario"], model="claude")
@@ -172,7 +172,7 @@ def test_an_anthropic_provider_is_asked_in_its_own_words(
     status, told = ask(daemon, waiting)
     assert (status, told["text"]) == (200, "One sentence.")
     asked = provider.requests[-1]
-    assert (asked.path, asked.header("x-api-key"), asked.json()["system"]) == (
+    assert (asked.path, asked.header("x-api-key"), asked.json()["system"][0]["text"]) == (
         "/v1/messages", "provider-key", "Be brief.",
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 import pytest
 
 from daemon.core.config import Config, parse
-from daemon.core.errors import BadRequest, NotFound
+from daemon.core.errors import NotFound
 from daemon.core.paths import Home
 from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
@@ -50,11 +50,9 @@ def test_nothing_configured_means_the_engine_inside(reef_home: Home) -> None:
     assert router(reef_home, "").choose("gpt-5", Dialect.CHAT).engine.name == "embedded"
 
 
-def test_a_dialect_nobody_speaks_is_told_with_what_to_add(reef_home: Home) -> None:
+def test_where_nobody_speaks_the_dialect_the_default_engine_is_asked_in_its_own(reef_home: Home) -> None:
     one = 'engine: o\nengines: {o: {base_url: "http://127.0.0.1:1"}}'
-    with pytest.raises(BadRequest) as caught:
-        router(reef_home, one).choose("x", Dialect.MESSAGES)
-    assert "dialects: [messages]" in str(caught.value.hint)
+    assert router(reef_home, one).choose("x", Dialect.MESSAGES).engine.name == "o"
 
 
 def test_an_unknown_name_is_an_error_only_where_asked(reef_home: Home) -> None:
@@ -72,7 +70,11 @@ def test_engines_are_asked_in_the_order_given_by_the_names_they_have_for_the_mod
     config = TWO.replace("exact: embedded", "exact: [{engine: openai, model: large}, anthropic, embedded]")
     config = config.replace("api: anthropic", "api: anthropic, key: none")
     found = router(reef_home, config).targets("exact", Dialect.CHAT)
-    assert [(target.engine.name, target.model) for target in found] == [("openai", "large"), ("embedded", None)]
+    assert [(target.engine.name, target.model) for target in found] == [
+        ("openai", "large"),
+        ("anthropic", None),
+        ("embedded", None),
+    ]
 
 
 def test_every_engine_is_listed_once(reef_home: Home) -> None:

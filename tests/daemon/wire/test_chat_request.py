@@ -199,10 +199,13 @@ def test_response_formats(value: Any, schema: Any) -> None:
 
 
 def test_fields_nobody_here_knows_are_ignored() -> None:
-    request = parse(
-        store=False, reasoning_effort="high", metadata={"a": "b"}, prompt_cache_key="k", verbosity="low", n=1, user="u"
-    )
+    request = parse(store=False, metadata={"a": "b"}, verbosity="low", n=1, user="u")
     assert request == parse()
+
+
+def test_what_only_a_provider_can_use_is_kept_for_it() -> None:
+    request = parse(reasoning_effort="high", prompt_cache_key="k")
+    assert (request.effort, request.cache_key) == ("high", "k")
 
 
 def test_without_a_model_the_default_is_meant() -> None:

@@ -142,15 +142,15 @@ def test_tools_are_read_and_those_that_run_at_the_vendor_left_out() -> None:
 @pytest.mark.parametrize(
     ("value", "choice", "parallel"),
     [
-        (None, ToolChoice("auto"), True),
-        ({"type": "auto"}, ToolChoice("auto"), True),
+        (None, ToolChoice("auto"), None),
+        ({"type": "auto", "disable_parallel_tool_use": False}, ToolChoice("auto"), True),
         ({"type": "auto", "disable_parallel_tool_use": True}, ToolChoice("auto"), False),
-        ({"type": "any"}, ToolChoice("required"), True),
-        ({"type": "none"}, ToolChoice("none"), True),
-        ({"type": "tool", "name": "Bash"}, ToolChoice("named", "Bash"), True),
+        ({"type": "any"}, ToolChoice("required"), None),
+        ({"type": "none"}, ToolChoice("none"), None),
+        ({"type": "tool", "name": "Bash"}, ToolChoice("named", "Bash"), None),
     ],
 )
-def test_tool_choice_in_all_its_forms(value: Any, choice: ToolChoice, parallel: bool) -> None:
+def test_tool_choice_in_all_its_forms(value: Any, choice: ToolChoice, parallel: bool | None) -> None:
     request = parse(tools=[BASH], tool_choice=value)
     assert (request.tool_choice, request.parallel_tool_calls) == (choice, parallel)
 
