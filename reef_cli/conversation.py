@@ -95,6 +95,9 @@ def _part(part: Mapping[str, Any], role: str, full: bool) -> list[str]:
     match part["type"]:
         case "text" if role == "system" and not full:
             return [_folded("", part["text"])]
+        case "text" if "written" in part and not full:
+            words = output.visible(part["written"].strip()).splitlines()
+            return [*words, _folded("added by the agent: ", part["text"])]
         case "text":
             return output.visible(part["text"]).splitlines()
         case "thinking":

@@ -18,13 +18,15 @@ def table() -> str:
 
 
 def agents() -> str:
-    """The table of agents, from what their tests run on."""
+    """The table of agents and their files, from what their tests run on."""
     rows = []
     for name, told in AGENTS.items():
         variables = (*told.variables, *(f"{key}={value}" for key, value in told.fixed.items()))
         file = f"`~/{told.file}`" if told.file else ""
         rows.append(f"| {told.title} | `reef env {name}` | {_code(variables)} | {file} | `{told.command}` |")
-    return "\n".join(["| agent | what it needs | variables | file | run it |", "|---|---|---|---|---|", *rows])
+    head = ["| agent | what it needs | variables | file | run it |", "|---|---|---|---|---|"]
+    files = [f"`~/{told.file}`:\n\n```\n{told.text}```\n" for told in AGENTS.values() if told.file]
+    return "\n".join([*head, *rows, "", "<details><summary>The files</summary>", "", *files, "</details>"])
 
 
 def _code(words: Iterable[str]) -> str:

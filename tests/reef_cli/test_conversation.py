@@ -83,6 +83,17 @@ def test_a_system_prompt_is_folded_with_its_size() -> None:
     assert line.endswith("…  [500 characters]")
 
 
+def test_what_an_agent_added_to_a_persons_words_is_folded() -> None:
+    text = "<system-reminder>" + "rules\n" * 50 + "</system-reminder>\nfix it\nnow"
+    part = {"type": "text", "text": text, "written": "\nfix it\nnow"}
+    *lines, folded = read(part, role="user")
+    assert lines == ["user", "  fix it", "  now"]
+    assert "added by the agent: <system-reminder>rules rules" in folded
+    assert "[346 characters]" in folded
+    assert len(read(part, role="user", full=True)) == 54
+    assert len(read({**part, "written": ""}, role="user")) == 2
+
+
 def test_tool_results_carry_their_own_mark() -> None:
     assert read({"type": "tool_result", "id": "c", "content": "ok", "is_error": False}, role="tool") == ["  < ok"]
 

@@ -52,6 +52,14 @@ def test_status_counts_and_shows_the_last_record(daemon: RunningDaemon) -> None:
     assert status["last"]["receipt"] == receipt
 
 
+def test_a_trace_tells_a_persons_words_from_what_the_agent_added(daemon: RunningDaemon) -> None:
+    texts = ("<system-reminder>be brief</system-reminder>fix it", "plain words")
+    body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": one} for one in texts]}]}
+    receipt = daemon.post("/v1/chat/completions", body)[1]["x-reef-agent-record-id"]
+    parts = daemon.get(f"/reef/traces/{receipt}")["records"][-1]["new_messages"][0]["parts"]
+    assert [(part["text"], part.get("written")) for part in parts] == [(texts[0], "fix it"), (texts[1], None)]
+
+
 def test_a_trace_shows_each_turn_once(daemon: RunningDaemon) -> None:
     first = say(daemon, "a trace begins")
     answer = daemon.get(f"/reef/traces/{first}")["records"][0]["answer"]
