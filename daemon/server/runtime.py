@@ -29,6 +29,7 @@ from daemon.server.metrics import Metrics
 from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
+from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
@@ -82,6 +83,7 @@ async def running(
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
     metrics = Metrics()
+    told = (metrics.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
@@ -98,7 +100,7 @@ async def running(
                 port=port,
                 store=store,
                 redactor=redactor,
-                recorder=Recorder(store, privacy, [metrics.ended, *([telemetry.ended] if telemetry else [])]),
+                recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
                 privacy=privacy,
                 metrics=metrics,
                 telemetry=telemetry,
