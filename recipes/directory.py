@@ -178,6 +178,11 @@ class JobDirectory(NamedTuple):
         for half in self.root.glob(".*"):
             half.unlink(missing_ok=True)
 
+    def forget(self) -> None:
+        """A record that it learned from is to be forgotten: what it read, and what it said meanwhile."""
+        for name in ("batch.json", "log"):
+            (self.root / name).unlink(missing_ok=True)
+
     def mark(self) -> str:
         """How far the job is: which files there are, and their sizes. The log is no progress."""
         found = (path for path in sorted(self.root.rglob("*")) if path.is_file() and path.name not in ("log", "lock"))

@@ -65,6 +65,8 @@ class TelemetryConfig:
 class PrivacyConfig:
     """What is kept, and for how long."""
 
+    #: Days after their last record that sessions are forgotten; 0 keeps all.
+    retention_days: float = 90.0
     #: Folders (``~`` and globs allowed) whose requests are answered but not recorded; a `.reefignore` does the same.
     deny: tuple[str, ...] = ()
 

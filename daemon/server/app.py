@@ -25,6 +25,7 @@ from daemon.server import (
     install,
     jobs,
     measure,
+    purge,
     recording,
     releases,
     scrape,
@@ -38,6 +39,9 @@ from daemon.server.proxy import ROUTES, DataPlane
 from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")
+
+#: How much of a path the audit log keeps.
+_PATH_MOST = 200
 
 _routes = [
     Route("/", control.healthz),
@@ -62,6 +66,9 @@ _routes = [
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
     Route("/reef/undo", actions.undo, methods=["POST"]),
+    Route("/reef/purge", purge.purge, methods=["POST"]),
+    Route("/reef/audit", purge.audit),
+    Route("/reef/audit/check", purge.audit_check),
     Route("/reef/pause", recording.pause, methods=["POST"]),
     Route("/reef/resume", recording.resume, methods=["POST"]),
     Route("/reef/models", actions.models, methods=["GET"]),
@@ -122,12 +129,23 @@ def build(runtime: Runtime) -> ASGIApp:
     )
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if _is_remote_control(scope):
+            said = runtime.redactor.redact(scope["path"][:_PATH_MOST].encode())[0].decode()
+            runtime.store.audit.note("control", {"method": scope["method"], "path": said})
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES:
             await inference_plane(scope, receive, send)
         else:
             await pages(scope, receive, send)
 
     return Guard(app, runtime.tokens, runtime.port)
+
+
+def _is_remote_control(scope: Scope) -> bool:
+    """Whether the control token, not the socket, is used to change something."""
+    if scope["type"] != "http" or scope["method"] not in ("POST", "DELETE") or not scope["path"].startswith("/reef/"):
+        return False
+    server = scope.get("server")
+    return bool(scope.get("reef.control")) and server is not None and server[1] is not None
 
 
 def _rendered(error: ReefError, path: str) -> Response:

@@ -7,14 +7,15 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from daemon.core.errors import NotFound, UsageError
+from daemon.core.errors import NotFound, StoreError, UsageError
+from daemon.core.learning import JobRow
 from daemon.core.records import Image, Message, StoredMessage, Text, Thinking, ToolResult, ToolUse
 from daemon.core.rows import RecordRow
 from daemon.core.version import PROTOCOL, __version__
@@ -57,9 +58,16 @@ async def healthz(request: Request) -> Response:
 
 async def status(request: Request) -> Response:
     daemon = runtime(request)
-    counts, last, jobs = await asyncio.gather(
-        read(daemon.store.counts), read(daemon.store.last), read(daemon.store.learning.open_jobs)
-    )
+    recording = daemon.recorder.state()
+    counts: dict[str, int] = {"records": 0, "sessions": 0, "reports": 0}
+    last: object = None
+    jobs: list[JobRow] = []
+    try:
+        counts, last, jobs = await asyncio.gather(
+            read(daemon.store.counts), read(daemon.store.last), read(daemon.store.learning.open_jobs)
+        )
+    except StoreError as error:  # the one question that must be answered while the store cannot be read
+        recording = replace(recording, state="degraded", detail=error.message)
     active = daemon.models.active()
     return answer(
         {
@@ -73,7 +81,7 @@ async def status(request: Request) -> Response:
             "port": daemon.port,
             "socket": str(daemon.home.socket),
             "config_path": str(daemon.config_path) if daemon.config_path else None,
-            "recording": daemon.recorder.state(),
+            "recording": recording,
             "engines": [engine.status() for engine in daemon.router.engines()],
             "default_engine": daemon.config.engine,
             "model": active.name if active else None,
@@ -93,7 +101,8 @@ def notes(daemon: Runtime) -> list[str]:
     """What a person should know that no other field says."""
     spans = daemon.telemetry.note() if daemon.telemetry else None
     others = [daemon.learning.scheduler.problem, spans]
-    return [*daemon.heads.notes(), *(note for note in others if note)]
+    aside = [f"a damaged database is kept as {path}; records go into a new one" for path in daemon.store.kept_aside()]
+    return [*daemon.heads.notes(), *(note for note in others if note), *aside]
 
 
 async def records(request: Request) -> Response:

@@ -20,6 +20,8 @@ _log = logging.getLogger("reef.recorder")
 
 #: How long an answer's end may wait for the disk before it goes out unrecorded.
 PATIENCE_SECONDS = 15.0
+#: The same once it is known that the store is in trouble.
+RESIGNED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Recorder:
     async def _appended(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Appended | None:
         try:
             future = self._landing.awaited(self._store.append(exchange, parse))
-            if not (await asyncio.wait((future,), timeout=PATIENCE_SECONDS))[0]:
+            if not (await asyncio.wait((future,), timeout=RESIGNED_SECONDS if self._trouble else PATIENCE_SECONDS))[0]:
                 raise TimeoutError
             appended = future.result()
         except Exception as error:  # recording must not break the agent's request
@@ -83,7 +85,9 @@ class Recorder:
 
     def _failed(self, receipt: str, error: Exception) -> None:
         self._unrecorded += 1
-        detail = "the store did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        late = isinstance(error, TimeoutError)
+        # That it is also slow, now that nobody waits for long, is no news.
+        detail = (self._trouble or "the store did not answer in time") if late else str(error)
         if self._trouble != detail:
             _log.error("%s was answered but not recorded: %s", receipt, detail)
         self._trouble = detail

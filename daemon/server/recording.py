@@ -1,12 +1,14 @@
 """Routes by which a person says what is recorded: ``/reef/pause``, ``/reef/resume``."""
 
+import asyncio
 import math
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from daemon.core.errors import StoreError, UsageError
+from daemon.core.errors import ReefError, StoreError, UsageError
 from daemon.server.control import answer, body, read, runtime
 from daemon.server.runtime import Runtime
 
@@ -21,14 +23,14 @@ async def pause(request: Request) -> Response:
         await read(daemon.privacy.pause.begin, seconds)
     except OSError as error:
         raise StoreError(f"cannot write {daemon.home.paused}: {error.strerror}", hint="reef doctor") from error
-    return _state(daemon)
+    return await _state(daemon, "pause", {"seconds": seconds})
 
 
 async def resume(request: Request) -> Response:
     daemon = runtime(request)
     await body(request)
     await read(daemon.privacy.pause.end)
-    return _state(daemon)
+    return await _state(daemon, "resume", {})
 
 
 def _seconds(data: dict[str, Any]) -> float | None:
@@ -43,7 +45,9 @@ def _seconds(data: dict[str, Any]) -> float | None:
     return float(seconds)
 
 
-def _state(daemon: Runtime) -> Response:
+async def _state(daemon: Runtime, event: str, facts: dict[str, object]) -> Response:
+    with suppress(ReefError):  # a full disk is no reason to go on recording
+        await asyncio.wrap_future(daemon.store.audit.note(event, facts))
     state = daemon.recorder.state()
     daemon.changes.tell("recording", state)
     return answer(state)

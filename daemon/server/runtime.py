@@ -3,10 +3,11 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from daemon.core.config import Config
 from daemon.core.errors import ConfigError
@@ -19,6 +20,7 @@ from daemon.engines.models import Models
 from daemon.engines.remote import Remote
 from daemon.learning.jobs import Incumbent
 from daemon.learning.publish import publish_candidate
+from daemon.server import retention
 from daemon.server.auth import Tokens
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
@@ -27,6 +29,7 @@ from daemon.server.metrics import Metrics
 from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
+from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
@@ -71,7 +74,7 @@ async def running(
     store.on_commit = changes.committed
     models = Models(home)
     releases = await asyncio.to_thread(Releases.open, home)
-    heads = Heads(releases, models.active, lambda row: changes.tell("release", row))
+    heads = Heads(releases, models.active, lambda row: _released(store, changes, row))
     await asyncio.to_thread(heads.load)
     asyncio.get_running_loop().run_in_executor(None, heads.tidy)
     embedded = LlamaCpp(
@@ -80,11 +83,13 @@ async def running(
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
     metrics = Metrics()
+    told = (metrics.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
         async with (
             _telemetry(config, store, redactor) as telemetry,
+            _beside(retention.run(store, config.privacy.retention_days) if config.privacy.retention_days else None),
             learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
@@ -95,7 +100,7 @@ async def running(
                 port=port,
                 store=store,
                 redactor=redactor,
-                recorder=Recorder(store, privacy, [metrics.ended, *([telemetry.ended] if telemetry else [])]),
+                recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
                 privacy=privacy,
                 metrics=metrics,
                 telemetry=telemetry,
@@ -124,14 +129,31 @@ async def _telemetry(config: Config, store: Store, redactor: Redactor) -> AsyncI
         yield None
         return
     telemetry = Telemetry(config.telemetry, store, redactor, {name: one.api for name, one in config.engines.items()})
-    task = asyncio.create_task(telemetry.run())
     try:
-        yield telemetry
+        async with _beside(telemetry.run()):
+            yield telemetry
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
         await telemetry.close()
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[object, object, None] | None) -> AsyncIterator[None]:
+    """``work`` goes on meanwhile, and is cancelled at the end."""
+    task = None if work is None else asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def _released(store: Store, changes: Changes, row: dict[str, Any]) -> None:
+    """A release or candidate has a new state."""
+    facts = {name: row[name] for name in ("id", "scenario", "number", "kind", "state", "job", "commit")}
+    store.audit.note("release", facts)
+    changes.tell("release", row)
 
 
 def _opened(home: Home, config: Config, redactor: Redactor) -> Store:

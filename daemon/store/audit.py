@@ -6,15 +6,21 @@ out. An entry is written in the transaction of what it tells.
 
 import hashlib
 import json
+import re
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Final
 
 from daemon.core.privacy import AuditRow
-from daemon.store.connection import Reader
+from daemon.store.connection import Pool, Reader
 from daemon.store.pages import cursor_value, page, page_size
 
+Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
+
+#: `daemon.core.ids.new_id`.
+_OURS: Final = re.compile(r"[a-z]{3}_[0-9a-z]{26}")
 _START: Final = bytes(32)
 _COLUMNS: Final = "seq, at_ns, event, facts, hash"
 
@@ -30,6 +36,11 @@ def add(db: sqlite3.Connection, event: str, facts: Mapping[str, object]) -> None
     )
 
 
+def named(id: str) -> str:
+    """An id as the log keeps it: one that a client made up may say anything, so only its hash."""
+    return id if _OURS.fullmatch(id) else f"sha256:{hashlib.sha256(id.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
 def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditRow], str | None]:
     """Newest first, with the cursor of the next page."""
     where = f"WHERE seq < {cursor_value(before)} " if before is not None else ""
@@ -41,7 +52,7 @@ def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditR
 
 
 def check(reader: Reader) -> tuple[int, str, str | None]:
-    """(how many entries, the last one's hash, what is wrong with the first that is)."""
+    """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
     before, expected = _START, 1
     for seq, at, event, facts, hash in reader.db.execute(f"SELECT {_COLUMNS} FROM audit ORDER BY seq"):
         if seq != expected:
@@ -55,3 +66,24 @@ def check(reader: Reader) -> tuple[int, str, str | None]:
 def _hash(before: bytes, seq: int, at_ns: int, *, event: str, facts: str) -> bytes:
     said = json.dumps([seq, at_ns, event, facts], separators=(",", ":"))
     return hashlib.sha256(before + said.encode()).digest()
+
+
+class Audit:
+    """The log's face for the rest of the daemon; ``transact`` runs a function in the writer's transaction."""
+
+    def __init__(self, pool: Pool, transact: Submit) -> None:
+        self._pool = pool
+        self._transact = transact
+
+    def note(self, event: str, facts: Mapping[str, object]) -> "Future[None]":
+        """Append an entry; on disk once the future resolves."""
+        return self._transact(lambda db: add(db, event, facts))
+
+    def page(self, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
+        with self._pool.reader() as reader:
+            return entries(reader, limit, before)
+
+    def check(self) -> tuple[int, str, str | None]:
+        """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
+        with self._pool.reader() as reader:
+            return check(reader)

@@ -8,7 +8,7 @@ checkpoints are off everywhere: an fsync of the database must never fall into a 
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, Literal
@@ -88,17 +88,26 @@ class Pool:
                 yield reader
             finally:
                 reader.db.rollback()
-                if self._open and self._idle.qsize() < _POOL:
+                if self._open and reader.names is self._names and self._idle.qsize() < _POOL:
                     self._idle.put(reader)
                 else:
                     reader.db.close()
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
 
+    def renew(self) -> None:
+        """Another database has the path now: readers of the one before are closed, or are when they come back."""
+        self._names = Names()
+        self._drain()
+
     def close(self) -> None:
         self._open = False
-        while not self._idle.empty():
-            self._idle.get_nowait().db.close()
+        self._drain()
+
+    def _drain(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().db.close()
 
 
 def is_locked(error: sqlite3.Error) -> bool:
@@ -114,6 +123,11 @@ def is_outside(error: sqlite3.Error) -> bool:
     )  # fmt: skip
 
 
+def is_damaged(error: sqlite3.Error) -> bool:
+    """The file itself is wrong, not the disk, its owner or another process."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def explain(error: sqlite3.Error, path: Path) -> StoreError:
     """What happened in words, with the next thing to do. A full disk is never reported as damage."""
     code = _code(error)
@@ -121,7 +135,11 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreError(f"the disk of {path.parent} is full", hint="free some space: recording goes on by itself")
     if is_locked(error):
         return StoreError(f"another process keeps {path} locked", hint=f"fuser -v {path}")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return StoreError(
+            f"{path} is read-only", hint=f"ls -l {path.parent}: make it writable; recording goes on by itself"
+        )
+    if is_damaged(error):
         return StoreError(f"{path} is damaged: {error}", hint="reef doctor")
     return StoreError(f"cannot use {path}: {error}", hint="reef doctor")
 

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from daemon.core.errors import StoreError
 from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
@@ -19,8 +18,10 @@ from daemon.core.redact import Redactor
 from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
 from daemon.store import (
     afterwards,
+    audit,
     feedback,
     imports,
+    opening,
     records,
     requests,
     rollups,
@@ -31,10 +32,9 @@ from daemon.store import (
     tasks,
     verify,
 )
-from daemon.store.connection import Durability, Pool, explain, open_writer
+from daemon.store.connection import Durability, Pool
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger, Redact, prepare, unsplit
-from daemon.store.migrations import migrate
 from daemon.store.names import Names
 from daemon.store.purge import Purges
 from daemon.store.query import Query
@@ -45,17 +45,24 @@ from daemon.store.writer import Hooks, Job, Writer
 class Store:
     """Records, sessions and feedback of one home. Open it once a process; another process may read it meanwhile."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path, redact: Redact, read: Read | None) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, redact: Redact, *, read: Read | None, durability: Durability
+    ) -> None:
         self.on_commit: Callable[[list[Appended]], None] | None = None
+        self._path = path
+        self._durability: Durability = durability
+        self._last_seq = 0
         self._redact = redact
         self._read = read
         self._names = Names()
         self._ledger = Ledger(self._names, redact)
         self._importer = imports.Importer(self._ledger, self._names, redact)
         self._pool = Pool(path)
-        self._writer = Writer(db, path, Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle))
+        hooks = Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle, self._damaged)
+        self._writer = Writer(db, path, hooks)
         self.learning = Learning(self._pool, self._transact, self._names, redact)
-        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget)
+        self.audit = audit.Audit(self._pool, self._transact)
+        self.purges = Purges(path, self._pool, self._transact, self._alone, forget=self._ledger.forget_records)
 
     @classmethod
     def open(
@@ -68,21 +75,8 @@ class Store:
         Without it an own redactor does, whose marks are only comparable within this process.
         """
         private_directory(path.parent)
-        try:
-            db = open_writer(path, durability)
-        except OSError as error:
-            raise StoreError(f"cannot open {path}: {error.strerror}", hint="reef doctor") from error
-        except sqlite3.Error as error:
-            raise explain(error, path) from error
-        try:
-            migrate(db)
-        except sqlite3.Error as error:
-            db.close()
-            raise explain(error, path) from error
-        except StoreError:
-            db.close()
-            raise
-        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact, read)
+        db = opening.opened(path, durability)
+        return cls(db, path, redact or Redactor(secrets.token_bytes(32)).redact, read=read, durability=durability)
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -101,15 +95,30 @@ class Store:
 
     def report(self, report: NewReport) -> "Future[tuple[ReportRow, bool]]":
         """Store feedback; the bool says whether it is new. Fails with UsageError, UnknownReference or Conflict."""
-        return self._submit(
-            lambda: feedback.check(report), lambda db, _: feedback.report(db, self._names, report, self._redact)
-        )
+
+        def apply(db: sqlite3.Connection, _: Any) -> tuple[ReportRow, bool]:
+            row, created = feedback.report(db, self._names, report, self._redact)
+            if created:
+                facts = {
+                    "id": audit.named(row.id),
+                    "scenario": row.scenario,
+                    "score": row.score,
+                    "about": len(row.references),
+                }
+                audit.add(db, "feedback", facts)
+            return row, created
+
+        return self._submit(lambda: feedback.check(report), apply)
 
     def undo(self, scenario: str | None, receipt: str | None, report: str | None = None) -> "Future[ReportRow]":
         """Take back the last report that stands, or the one named. Fails with NotFound."""
-        return self._submit(
-            lambda: None, lambda db, _: feedback.undo(db, self._names, scenario, receipt, report=report)
-        )
+
+        def apply(db: sqlite3.Connection) -> ReportRow:
+            row = feedback.undo(db, self._names, scenario, receipt, report=report)
+            audit.add(db, "undo", {"id": audit.named(row.id), "scenario": row.scenario})
+            return row
+
+        return self._transact(apply)
 
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
@@ -228,6 +237,10 @@ class Store:
         with self._pool.reader() as reader:
             return rollups.rollups(reader, unit, since_ns=since_ns, scenario=scenario, by=by)
 
+    def kept_aside(self) -> list[Path]:
+        """Damaged databases that were replaced and are still there, oldest first."""
+        return opening.kept_aside(self._path)
+
     def counts(self) -> dict[str, int]:
         with self._pool.reader() as reader:
             row = reader.db.execute("SELECT records, sessions, reports FROM tally").fetchone()
@@ -258,9 +271,19 @@ class Store:
         self._writer.submit(Job(lambda: None, lambda db, _: apply(db), future, alone=True))
         return future
 
+    def _damaged(self, db: sqlite3.Connection, error: sqlite3.Error) -> sqlite3.Connection:
+        """Another database in the place of one that turned out damaged; seqs go on from where they were."""
+        db.close()
+        new = opening.anew(self._path, self._durability, error)
+        new.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('record', ?)", (self._last_seq,))
+        self._rolled_back()
+        self._pool.renew()
+        return new
+
     def _committed(self, results: list[Any]) -> None:
         flat = [one for result in results for one in (result if isinstance(result, list) else [result])]
         appended = [one for one in flat if isinstance(one, Appended)]
+        self._last_seq = max((one.seq for one in appended), default=self._last_seq)
         if appended and self.on_commit is not None:
             self.on_commit(appended)
 

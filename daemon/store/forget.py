@@ -109,6 +109,17 @@ def _unindex(db: sqlite3.Connection, reader: Reader, seq: int, added: list[int])
         db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (seq, text))
 
 
+def index_again(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int]) -> None:
+    """Into an empty index, the words of those that were in it before."""
+    (indexed,) = db.execute("SELECT indexed FROM tally").fetchone()
+    for seq, seen, answer in db.execute(
+        f"SELECT seq, seen, answer FROM request WHERE seq IN ({_marks(seqs)}) AND seq <= ?", (*seqs, indexed)
+    ).fetchall():
+        ids = message_ids(db, seq)[seen:] + ([answer] if answer is not None else [])
+        text = content.words(content.messages(reader, ids))
+        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, text))
+
+
 def _reports(db: sqlite3.Connection, gone: _Gone) -> int:
     """Feedback that is about nothing any more goes; how much that was."""
     named = db.execute(f"SELECT DISTINCT report FROM reference WHERE seq IN ({gone.marks})", gone.seqs).fetchall()

@@ -80,9 +80,14 @@ class Ledger:
         self._counts = rollups.Counts()
 
     def forget(self) -> None:
+        """After a rollback."""
+        self.forget_records()
+        self._counts.forget()
+
+    def forget_records(self) -> None:
+        """Some of those that are remembered may be gone."""
         self._recent.forget()
         self._spans.forget()
-        self._counts.forget()
 
     def finish(self, db: sqlite3.Connection) -> None:
         """Write what a transaction's records add up to, before it is committed."""

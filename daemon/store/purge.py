@@ -22,6 +22,8 @@ from daemon.store.packing import Packer
 
 #: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
 _COMPACTED_BYTES: Final = 256 << 20
+#: Up to so many records are indexed anew.
+_ANEW: Final = 1000
 #: Pages of the index that one step merges.
 _MERGED_PAGES: Final = 64
 _PATIENCE_SECONDS: Final = 10.0
@@ -69,7 +71,7 @@ class Purges:
             facts = _facts(wanted) | {"records": removed.records, "sessions": removed.sessions}
             if removed.records:
                 self._transact(lambda db: audit.add(db, "purge", facts)).result()
-            self._merge(progress)
+            self._reindex(progress)
             compacted = self._clean(compact=compact)
         return replace(
             planned, records=removed.records, sessions=removed.sessions, reports=removed.reports,
@@ -112,8 +114,31 @@ class Purges:
 
         return apply
 
+    def _reindex(self, progress: Progress) -> None:
+        """Write the index without the words that were taken out: anew where it is small, else its pieces into one."""
+        with self._pool.reader() as reader:
+            seqs = [seq for (seq,) in reader.db.execute("SELECT seq FROM record ORDER BY seq LIMIT ?", (_ANEW + 1,))]
+        if len(seqs) > _ANEW:
+            self._merge(progress)
+            return
+        self._transact(lambda db: db.execute("INSERT INTO words (words) VALUES ('delete-all')") and None).result()
+        for start in range(0, len(seqs), forget.BATCH):
+            progress("index", start, len(seqs))
+            self._transact(self._indexing(seqs[start : start + forget.BATCH])).result()
+
+    def _indexing(self, seqs: Sequence[int]) -> Callable[[sqlite3.Connection], None]:
+        def apply(db: sqlite3.Connection) -> None:
+            with self._pool.reader() as reader:
+                forget.index_again(db, reader, seqs)
+
+        return apply
+
     def _merge(self, progress: Progress) -> None:
-        """Write the index's pieces into one, without the words that were taken out."""
+        # FTS5 keeps notes about what was deleted unless it merges into a new oldest level, and it makes one only where
+        # pieces lie on several levels: a fresh piece sees to that.
+        for word in ("INSERT INTO words (rowid, text) VALUES (0, 'x')",
+                     "INSERT INTO words (words, rowid, text) VALUES ('delete', 0, 'x')"):  # fmt: skip
+            self._transact(lambda db, word=word: db.execute(word) and None).result()  # type: ignore[misc]
         pages, more = -_MERGED_PAGES, True
         while more:
             progress("index", 0, 0)

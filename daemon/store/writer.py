@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from daemon.core.errors import ReefError, StoreError
 from daemon.store.checkpoint import Checkpointer
-from daemon.store.connection import explain, is_locked, is_outside
+from daemon.store.connection import explain, is_damaged, is_locked, is_outside
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +48,22 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the writer calls: before a commit, after commits with the results, after rollbacks, and when idle (True:
-    there is more to do)."""
+    """What the writer calls: before a commit, after commits with the results, after rollbacks, when idle (True: there
+    is more to do), and for another connection where the database turned out damaged (raises StoreError)."""
 
     committing: Callable[[sqlite3.Connection], None]
     committed: Callable[[list[Any]], None]
     rolled_back: Callable[[], None]
     idle: Callable[[sqlite3.Connection], bool]
+    damaged: Callable[[sqlite3.Connection, sqlite3.Error], sqlite3.Connection]
+
+
+@dataclass(slots=True)
+class _Patience:
+    """Of one batch: until when it waits for a lock, and whether it was given another database already."""
+
+    deadline: float
+    replaced: bool = False
 
 
 _Outcome = tuple[Job, Any, Exception | None]
@@ -71,6 +80,8 @@ class Writer:
         self._closed = False
         self._lock = threading.Lock()
         self._more_idle = True
+        #: The database was damaged, and there is no other yet.
+        self._lost = False
         self._checkpointer = Checkpointer(path)
         self._thread = threading.Thread(target=self._run, name="reef-store", daemon=True)
         self._thread.start()
@@ -142,25 +153,36 @@ class Writer:
         todo = [item for item in prepared if item[2] is None]
         if not todo:
             return
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        patience = _Patience(time.monotonic() + _PATIENCE_SECONDS)
         while True:
             try:
                 self._settle(self._transaction(todo))
                 return
             except sqlite3.Error as error:
                 self._roll_back()
-                if is_locked(error) and time.monotonic() < deadline:
-                    time.sleep(random.uniform(0.005, 0.02))
-                elif is_outside(error):
-                    self._fail(todo, explain(error, self._path))
-                    return
-                else:
-                    self._apart(todo, error)
+                if not self._again(todo, error, patience):
                     return
             except Exception as error:
                 self._roll_back()
                 self._apart(todo, error)
                 return
+
+    def _again(self, todo: list[_Outcome], error: sqlite3.Error, patience: "_Patience") -> bool:
+        """Whether to try once more; where not, what was to be written has its error."""
+        if not patience.replaced and (self._lost or is_damaged(error)):
+            patience.replaced = True
+            trouble = self._replace(error)
+            if trouble is not None:
+                self._fail(todo, trouble)
+            return trouble is None
+        if is_locked(error) and time.monotonic() < patience.deadline:
+            time.sleep(random.uniform(0.005, 0.02))
+            return True
+        if is_outside(error):
+            self._fail(todo, explain(error, self._path))
+        else:
+            self._apart(todo, error)
+        return False
 
     def _transaction(self, todo: list[_Outcome]) -> list[_Outcome]:
         self._db.execute("BEGIN IMMEDIATE")
@@ -213,6 +235,18 @@ class Writer:
             job.future.set_result(job.apply(self._db, None))
         except Exception as error:
             self._fail([(job, None, None)], error)
+
+    def _replace(self, error: sqlite3.Error) -> StoreError | None:
+        """Go on with another database; what was in the way where that failed, and the next write tries again."""
+        self._lost = True
+        self._checkpointer.close()
+        try:
+            self._db = self._hooks.damaged(self._db, error)
+        except StoreError as trouble:
+            return trouble
+        self._checkpointer = Checkpointer(self._path)
+        self._lost = False
+        return None
 
     def _roll_back(self) -> None:
         with contextlib.suppress(sqlite3.Error):

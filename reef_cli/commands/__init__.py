@@ -101,12 +101,18 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 ("reef traces show", "reef traces show ses_06f2m8", "reef traces show rec_06f2m9 --full"),
             ),
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
+            "purge": Command(
+                "purge:purge",
+                "Forget: a session, a receipt, what is old, a folder's.",
+                ("reef traces purge ses_06f2m8", "reef traces purge --before 30d --dry-run"),
+            ),
         },
     ),
     "pause": Command(
         "recording:pause", "Record nothing for a while; agents are served.", ("reef pause", "reef pause --for 1h")
     ),
     "resume": Command("recording:resume", "Record again.", ("reef resume",)),
+    "audit": Command("purge:audit", "What was decided, and that nobody changed it.", ("reef audit --verify",)),
     "good": Command("feedback:good", "Rate an answer good.", ("reef good", "reef good rec_06f2m8"), hot=True),
     "bad": Command("feedback:bad", "Rate an answer bad.", ("reef bad", "reef bad rec_06f2m8"), hot=True),
     "note": Command(

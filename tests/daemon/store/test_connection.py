@@ -25,7 +25,7 @@ def failure(code: int, text: str = "some words") -> sqlite3.OperationalError:
         (sqlite3.SQLITE_CORRUPT, "damaged"),
         (sqlite3.SQLITE_NOTADB, "damaged"),
         (sqlite3.SQLITE_IOERR_WRITE, "cannot use"),
-        (sqlite3.SQLITE_READONLY, "cannot use"),
+        (sqlite3.SQLITE_READONLY, "read-only"),
     ],
 )
 def test_an_error_says_what_happened(tmp_path: Path, code: int, said: str) -> None:
@@ -73,7 +73,7 @@ def pool(tmp_path: Path) -> Pool:
 
 
 def test_a_reader_cannot_write(pool: Pool) -> None:
-    with pytest.raises(StoreError, match="readonly"), pool.reader() as reader:
+    with pytest.raises(StoreError, match="read-only"), pool.reader() as reader:
         reader.db.execute("INSERT INTO t VALUES (1)")
     pool.close()
 

@@ -186,15 +186,6 @@ def test_many_threads_read_and_write_at_once(store: Store) -> None:
     assert store.verify() == []
 
 
-@pytest.mark.parametrize("content", [b"this is not a database, it is a text" * 50])
-def test_a_file_that_is_no_database_is_named(path: Path, content: bytes) -> None:
-    path.parent.mkdir(mode=0o700)
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"reef\.db is damaged"):
-        Store.open(path)
-    assert path.read_bytes() == content
-
-
 def test_a_path_that_cannot_be_a_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot open"):
         Store.open(tmp_path)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import Conflict, NotFound, UsageError
+from daemon.core.ids import new_id
 from daemon.core.privacy import Purge, Purged
 from daemon.core.records import End, StoredMessage, TokenSpan
 from daemon.core.rows import NewReport
 from daemon.store import audit
+from daemon.store import purge as module
 from daemon.store.db import Store
 from daemon.store.jobs import Claim, NewJob
 from tests.fakes.exchanges import STARTED_NS, Conversation, assistant, record, transcript, user
@@ -77,7 +79,7 @@ def test_nothing_of_it_is_left_in_any_file(store: Store, path: Path, many: int) 
         one = Conversation(store)
         appended = one.turn(f"{mark} {LONG}", f"answer{mark}", span=span(*range(40)))
         sessions.append(one.turn("more", "and more", error=f"said {mark}", end=End.OK).session)
-        store.report(NewReport(f"rep_{mark}", "default", 1.0, f"note{mark}", (appended.receipt,))).result(20)
+        store.report(NewReport(new_id("rep"), "default", 1.0, f"note{mark}", (appended.receipt,))).result(20)
         keep.turn(f"kept {LONG}", "kept")
     indexed(store)
     assert marks[-1][8:].encode() in files(path)
@@ -93,6 +95,24 @@ def test_nothing_of_it_is_left_in_any_file(store: Store, path: Path, many: int) 
     assert [blob for blob in lost if blob[len(blob) // 2 :][:24] in data] == []
     assert b"kept" in data, "the files were looked at"
     assert store.verify() == []
+
+
+def test_a_large_index_forgets_words_without_being_made_anew(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ANEW", 0)
+    chance = random.Random(7)
+    words = [chance.randbytes(8).hex() for _ in range(8000)]
+    sessions = [Conversation(store).turn(" ".join(words[n : n + 40]), "ok").session for n in range(0, len(words), 40)]
+    indexed(store)
+    purge(store, sessions=tuple(sessions[::2]))
+    with sqlite3.connect(path) as db:
+        index = b"".join(bytes(block) for (block,) in db.execute("SELECT block FROM words_data"))
+    db.close()
+    gone = [word for n in range(0, len(words), 80) for word in words[n : n + 40]]
+    kept = [word for n in range(40, len(words), 80) for word in words[n : n + 40]]
+    assert [word for word in gone if word[6:].encode() in index] == []
+    assert len([word for word in kept if word[6:].encode() in index]) == len(kept)
 
 
 def test_one_answer_goes_and_the_conversation_around_it_stays_byte_exact(store: Store) -> None:

@@ -1,0 +1,51 @@
+"""Old sessions go by themselves, a few at a time; what is young or in use stays."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.server import retention
+from daemon.store.db import Store
+from daemon.store.jobs import Claim, NewJob
+from tests.fakes.exchanges import STARTED_NS, Conversation
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "store" / "reef.db", durability="normal")
+
+
+def test_what_is_older_goes_in_batches_and_what_is_younger_stays(store: Store) -> None:
+    for n in range(25):
+        Conversation(store, changes={"started_ns": STARTED_NS - 10**15}).turn(f"old {n}")
+    young = Conversation(store).turn("young")
+    assert retention.once(store, STARTED_NS), "there are more"
+    assert store.counts()["sessions"] == 6
+    assert not retention.once(store, STARTED_NS)
+    assert not retention.once(store, STARTED_NS)
+    assert [row.id for row in store.sessions()[0]] == [young.session]
+    assert store.verify() == []
+    assert store.audit.check()[2] is None
+    store.close()
+
+
+def test_a_conversation_that_goes_on_is_not_old(store: Store) -> None:
+    talk = Conversation(store)
+    talk.turn("long ago", started_ns=STARTED_NS - 10**17)
+    talk.turn("today")
+    retention.once(store, STARTED_NS - 10**15)
+    assert store.counts()["records"] == 2
+    store.close()
+
+
+def test_what_a_job_learns_from_waits_and_holds_up_nobody(store: Store) -> None:
+    busy = Conversation(store).turn("in use")
+    Conversation(store).turn("free")
+    store.learning.create(NewJob("job_1", "default", "sft")).result(20)
+    store.learning.claim("job_1", Claim(records=(busy.receipt,))).result(20)
+    assert not retention.once(store, STARTED_NS * 2)
+    assert [row.id for row in store.sessions()[0]] == [busy.session]
+    store.learning.change("job_1", state="done").result(20)
+    retention.once(store, STARTED_NS * 2)
+    assert store.counts()["sessions"] == 0
+    store.close()

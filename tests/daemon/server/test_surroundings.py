@@ -1,0 +1,118 @@
+"""What is odd about the machine, not about a request: a home that cannot be written, proxies, names, both loopbacks."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.core.errors import ExitCode
+from daemon.core.paths import Home, write_private
+from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon
+from tests.fakes.provider import Provider, Turn, running_provider
+
+CHAT = "/v1/chat/completions"
+ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with running_provider((Turn("An answer."),)) as running:
+        yield running
+
+
+def config(base_url: str) -> str:
+    return f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{base_url}"}}}}\n'
+
+
+@pytest.fixture
+def own_disk() -> Iterator[Path]:
+    """A file system that can be made read-only: permissions do not stop root."""
+    place = Path(f"/tmp/reef-disk-{os.getpid()}")
+    place.mkdir()
+    try:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs", str(place)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+            pytest.skip("mounting needs root")
+        yield place
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+    finally:
+        place.rmdir()
+
+
+def make_read_only(place: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True, capture_output=True)
+
+
+def test_a_home_that_cannot_be_written_is_told_and_nothing_hangs(own_disk: Path) -> None:
+    home = Home(own_disk)
+    home.prepare()
+    write_private(home.config, config("http://127.0.0.1:1").encode())
+    make_read_only(own_disk)
+    done = subprocess.run(
+        [sys.executable, "-m", "daemon.server"],
+        cwd=REPOSITORY,
+        env={**os.environ, "REEF_HOME": str(own_disk)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == ExitCode.FAILED
+    assert "Read-only file system" in done.stderr
+    assert str(own_disk) in done.stderr
+    assert "hint: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+@pytest.mark.parametrize("proxy", ["http", "socks5"])
+def test_a_proxy_of_the_environment_never_gets_what_is_for_this_machine(
+    reef_home: Home, provider: Provider, proxy: str
+) -> None:
+    """Neither the daemon's own probes nor a provider on loopback, with no NO_PROXY set."""
+    with socket.create_server(("127.0.0.1", 0)) as trap:
+        trap.setblocking(False)
+        url = f"{proxy}://127.0.0.1:{trap.getsockname()[1]}"
+        environment = {name: url for one in PROXIES for name in (one, one.upper())} | {"NO_PROXY": "", "no_proxy": ""}
+        for host in ("127.0.0.1", "localhost"):
+            base = provider.url.replace("127.0.0.1", host)
+            with running_daemon(reef_home, config(f"{base}/v1"), environment=environment) as daemon:
+                assert daemon.post(CHAT, ASK)[0] == 200
+                status = subprocess.run(
+                    [sys.executable, "-m", "reef_cli.main", "status"],
+                    cwd=REPOSITORY,
+                    env={**os.environ, **environment, "REEF_HOME": str(reef_home.root)},
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert status.returncode == 0, status.stderr
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+    assert len(provider.requests) == 2
+
+
+@pytest.fixture(scope="module")
+def running(module_home: Home) -> Iterator[RunningDaemon]:
+    with running_daemon(module_home) as daemon:
+        yield daemon
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_every_name_of_this_machine_is_answered_at_once(running: RunningDaemon, host: str) -> None:
+    """Where ``localhost`` means ::1 first, a daemon that listens on 127.0.0.1 alone is refused, or costs seconds."""
+    started = time.monotonic()
+    connection = HTTPConnection(host, running.port, timeout=10)
+    connection.request("GET", "/v1/models", headers=running.headers())
+    assert connection.getresponse().status == 200
+    connection.close()
+    assert time.monotonic() - started < 1.0
