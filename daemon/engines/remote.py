@@ -65,7 +65,7 @@ class Remote:
 
     def __init__(self, name: str, config: RemoteConfig) -> None:
         self.name = name
-        self.dialects = _dialects(config)
+        self.dialects = _dialects(config) | {Dialect.OTHER}
         self._config = config
         self._base = _base(URL(config.base_url), config.api)
         self._host = self._base.host or ""
