@@ -140,6 +140,12 @@ class BadRequest(EngineError):
     kind, status, exit_code = "invalid_request", 400, ExitCode.USAGE
 
 
+class NotSupported(EngineError):
+    """The engine that this request goes to has no such function."""
+
+    kind, status = "not_supported", 501
+
+
 class BadWeights(EngineError):
     """A LoRA adapter that must not serve: damaged, of another base model, not finite, without effect."""
 

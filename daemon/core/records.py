@@ -16,6 +16,7 @@ class Dialect(StrEnum):
     CHAT = "chat"  # POST /v1/chat/completions
     MESSAGES = "messages"  # POST /v1/messages
     RESPONSES = "responses"  # POST /v1/responses
+    OTHER = "other"  # whatever else is below /v1: passed through, never translated
 
 
 class Kind(StrEnum):

@@ -6,6 +6,7 @@ client leave, and a StreamingResponse costs CPU on every chunk. The guard stands
 
 import json
 import logging
+import re
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -35,7 +36,7 @@ from daemon.server import (
 from daemon.server.auth import Guard
 from daemon.server.control import answer
 from daemon.server.incoming import ClientGone
-from daemon.server.proxy import ROUTES, DataPlane
+from daemon.server.proxy import ROUTES, DataPlane, passes
 from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")
@@ -108,6 +109,10 @@ _routes = [
 ]
 
 
+#: Below ``/v1``, what the daemon answers from what it knows itself.
+_OURS = re.compile(r"/v1/models(?:/.*)?|/v1/messages/count_tokens").fullmatch
+
+
 def build(runtime: Runtime) -> ASGIApp:
     """The daemon as one ASGI application."""
     pages = Starlette(
@@ -132,7 +137,7 @@ def build(runtime: Runtime) -> ASGIApp:
         if _is_remote_control(scope):
             said = runtime.redactor.redact(scope["path"][:_PATH_MOST].encode())[0].decode()
             runtime.store.audit.note("control", {"method": scope["method"], "path": said})
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in ROUTES:
+        if scope["type"] == "http" and not _OURS(scope["path"]) and passes(scope["method"], scope["path"]):
             await inference_plane(scope, receive, send)
         else:
             await pages(scope, receive, send)

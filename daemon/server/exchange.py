@@ -114,10 +114,11 @@ class Call:
             weights=self.weights,
             span=self.span,
             agent=who.agent,
-            session_keys=who.session_keys,
+            # What belongs to no conversation is kept together, by what it asks for.
+            session_keys=who.session_keys or ((self._scope["path"],) if self.dialect is Dialect.OTHER else ()),
             subagent=who.subagent,
             spawner=who.spawner,
-            side=who.side,
+            side=who.side or self.dialect is Dialect.OTHER,
             cwd=who.cwd,
             commit=who.commit,
             tags=who.tags,

@@ -51,8 +51,16 @@ _OK: Final = 200
 _SAID_MOST: Final = 64 << 10
 
 
+def passes(method: str, path: str) -> bool:
+    """Whether a request below ``/v1`` is a provider's business, as far as the pages of our own leave it over."""
+    if path in ROUTES:
+        return method == "POST"
+    dots = {".", ".."} & set(path.split("/"))
+    return path.startswith("/v1/") and method not in ("HEAD", "OPTIONS") and not dots
+
+
 class DataPlane:
-    """Answers ``POST`` on the inference routes."""
+    """Answers ``POST`` on the inference routes, and passes on what is no inference."""
 
     def __init__(
         self, router: Router, recorder: Recorder, redactor: Redactor, *, heads: Heads, server: ServerConfig
@@ -65,12 +73,14 @@ class DataPlane:
         self._heads = heads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        dialect = ROUTES[scope["path"]]
+        dialect = ROUTES.get(scope["path"], Dialect.OTHER)
         call = Call(dialect, scope, self._redactor)
         outgoing = Outgoing(call, send)
         try:
             call.identity = identify(call.headers)
-            call.unrecorded = await self._recorder.unrecorded(call.identity.cwd)
+            # Nothing is done by what only reads.
+            reads = "read" if scope["method"] == "GET" else None
+            call.unrecorded = reads or await self._recorder.unrecorded(call.identity.cwd)
             call.served = self._heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self._max_body)
         except ClientGone:

@@ -110,6 +110,7 @@ _CODECS: Final = {
     Dialect.CHAT: "daemon.wire.chat:Chat",
     Dialect.MESSAGES: "daemon.wire.messages:Messages",
     Dialect.RESPONSES: "daemon.wire.responses:Responses",
+    Dialect.OTHER: "daemon.wire.other:Other",
 }
 
 

@@ -118,7 +118,8 @@ class Run:
 
 
 @contextmanager
-def run_of(agent: Agent) -> Iterator[Run]:
+def run_of(agent: Agent, dialects: str = "chat, messages, responses") -> Iterator[Run]:
+    """``dialects``: those that the provider is known to speak."""
     root = installed(agent)
     home, user = (Path(tempfile.mkdtemp(prefix=f"reef-{name}", dir="/tmp")) for name in "hu")
     Home(home).prepare()
@@ -128,7 +129,7 @@ def run_of(agent: Agent) -> Iterator[Run]:
         subprocess.run(commit, shell=True, cwd=user / "project", check=True)
         with running_provider(TASK) as provider:
             provider.reply = agent.script
-            engine = f"base_url: '{provider.url}/v1', key: agent, dialects: [chat, messages, responses]"
+            engine = f"base_url: '{provider.url}/v1', key: agent, dialects: [{dialects}]"
             config = f"server: {{port: 0}}\nengine: p\nengines: {{p: {{{engine}}}}}\n"
             with running_daemon(Home(home), config) as daemon:
                 yield Run(agent, root, daemon, provider, user)
@@ -200,8 +201,8 @@ SCENARIOS: Final[dict[str, Callable[[Run], Counter[str]]]] = {
 }
 
 
-def happened(agent: Agent, scenario: str) -> Run:
-    with run_of(agent) as run:
+def happened(agent: Agent, scenario: str, dialects: str = "chat, messages, responses") -> Run:
+    with run_of(agent, dialects) as run:
         wanted = SCENARIOS[scenario](run)
         run.files = {path.name: path.read_text() for path in run.project.glob("*.txt")}
         run.look(wanted)

@@ -173,9 +173,19 @@ async def test_base_url_and_path_are_joined(provider: Provider, base: str, api: 
     assert (provider.requests[0].path, provider.requests[0].query) == (reached, "beta=true&q=a%2Fb")
 
 
-def test_each_api_is_a_dialect() -> None:
-    assert Remote("a", RemoteConfig(base_url="http://x", api="openai")).dialects == {Dialect.CHAT}
-    assert Remote("a", RemoteConfig(base_url="http://x", api="anthropic")).dialects == {Dialect.MESSAGES}
+@pytest.mark.parametrize(
+    ("config", "dialects"),
+    [
+        ({"api": "openai"}, {Dialect.CHAT}),
+        ({"api": "anthropic"}, {Dialect.MESSAGES}),
+        ({"base_url": "https://api.openai.com/v1"}, {Dialect.CHAT, Dialect.RESPONSES}),
+        ({"dialects": ("responses", "messages")}, {Dialect.RESPONSES, Dialect.MESSAGES}),
+    ],
+)
+def test_a_provider_speaks_what_its_api_address_or_owner_says(config: Any, dialects: set[Dialect]) -> None:
+    """And passes on whatever else there is."""
+    remote = Remote("a", RemoteConfig(**{"base_url": "http://x", **config}))
+    assert remote.dialects == dialects | {Dialect.OTHER}
 
 
 # -- faults -----------------------------------------------------------------------------------------

@@ -25,10 +25,10 @@ class Ticks:
 
     def __init__(self) -> None:
         self.version = 0
-        self.waited = 0
+        self.looked_at = -1
 
     async def after(self, version: int, _seconds: float) -> int:
-        self.waited += 1
+        self.looked_at = version
         while self.version <= version:
             await asyncio.sleep(0.02)
         return self.version
@@ -54,10 +54,9 @@ def noted(bench: Bench, id: str, text: str = "be brief") -> None:
 
 async def looked(ticks: Ticks) -> None:
     """Tell of a change, and wait until it was looked at."""
-    before = ticks.waited
     ticks.version += 1
     async with asyncio.timeout(30):
-        while ticks.waited <= before:
+        while ticks.looked_at < ticks.version:
             await asyncio.sleep(0.02)
 
 

@@ -16,10 +16,11 @@ from tests.fakes.daemon import RunningDaemon, running_daemon
 from tests.fakes.provider import Call, Fault, Provider, Turn, running_provider
 
 COVERS = ("daemon/server/rendering.py",)
-CHAT, MESSAGES, RESPONSES = Dialect
+CHAT, MESSAGES, RESPONSES, _ = Dialect
 PATHS = {CHAT: "/v1/chat/completions", MESSAGES: "/v1/messages", RESPONSES: "/v1/responses"}
 #: (the agent's dialect, the only one that the provider speaks)
-PAIRS = [(asked, spoken) for asked in Dialect for spoken in Dialect if asked is not spoken]
+THREE = (CHAT, MESSAGES, RESPONSES)
+PAIRS = [(asked, spoken) for asked in THREE for spoken in THREE if asked is not spoken]
 EVERY = pytest.mark.parametrize(("asked", "spoken"), PAIRS, ids=[f"{a}-by-{b}" for a, b in PAIRS])
 STREAM = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"command": {"type": "string"}}}
@@ -47,9 +48,9 @@ def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]
     engines = "\n".join(
         f'  only-{name}: {{base_url: "{one_provider.url}/v1", dialects: {name}, api: '
         f"{'anthropic' if name is MESSAGES else 'openai'}}}"
-        for name in Dialect
+        for name in THREE
     )
-    routes = ", ".join(f'"{name}-*": only-{name}' for name in Dialect)
+    routes = ", ".join(f'"{name}-*": only-{name}' for name in THREE)
     config = f"server: {{port: 0}}\nengine: only-chat\nengines:\n{engines}\nmodels: {{{routes}}}\n"
     with running_daemon(module_home, config) as running:
         yield running

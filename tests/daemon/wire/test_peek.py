@@ -41,8 +41,8 @@ def test_half_an_emoji_elsewhere_does_not_stop_routing() -> None:
     assert peek(rb'{"messages":["\ud83d"],"model":"m"}').model == "m"
 
 
-def test_both_dialects_peek_alike() -> None:
-    for name in Dialect:
+def test_dialects_of_conversations_peek_alike() -> None:
+    for name in set(Dialect) - {Dialect.OTHER}:
         assert dialect(name).peek(b'{"model":"m","stream":true}') == Peek("m", True)
 
 

@@ -160,7 +160,7 @@ def test_a_secret_in_a_request_that_does_not_split_is_taken_out() -> None:
 
 
 @pytest.mark.parametrize("message", [3, None, [], {}, {"role": "wizard"}, {"role": "user", "content": 3}, {"role": 3}])
-@pytest.mark.parametrize("name", list(Dialect))
+@pytest.mark.parametrize("name", list(LISTS))
 def test_a_message_that_cannot_be_read_is_kept_and_noted(name: Dialect, message: Any) -> None:
     body = json.dumps({LISTS[name]: [message]}).encode()
     found = recorded(name, body)
@@ -176,7 +176,7 @@ def test_half_an_emoji_in_a_message_is_no_trouble() -> None:
     assert (found.messages[0].text, found.note) == ("cut \ufffd", None)
 
 
-@given(st.binary(max_size=200), st.binary(max_size=200), st.booleans(), st.sampled_from(list(Dialect)))
+@given(st.binary(max_size=200), st.binary(max_size=200), st.booleans(), st.sampled_from(list(LISTS)))
 def test_no_bytes_at_all_make_it_raise(request: bytes, response: bytes, stream: bool, name: Dialect) -> None:
     found = dialect(name).transcript(request, response, stream=stream, redact=lambda raw: (raw, 0))
     assert joined(found) == request
@@ -211,7 +211,7 @@ JSON = st.recursive(
 )
 
 
-@given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=4), st.sampled_from(list(Dialect)))
+@given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=4), st.sampled_from(list(LISTS)))
 def test_no_json_at_all_makes_it_raise(messages: list[Any], chunks: list[Any], name: Dialect) -> None:
     request = json.dumps({LISTS[name]: messages, "system": chunks, "tools": messages}).encode()
     response = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)

@@ -1,0 +1,100 @@
+"""What is below /v1 and no conversation goes to the provider as it came; without one it is refused, and at once."""
+
+import json
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from daemon.core.paths import Home
+from daemon.server.proxy import passes
+from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.provider import Provider, running_provider
+
+
+@pytest.fixture(scope="module")
+def one_provider() -> Iterator[Provider]:
+    with running_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def provider(one_provider: Provider) -> Provider:
+    one_provider.requests.clear()
+    return one_provider
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{one_provider.url}/v1"}}}}\n'
+    config += 'models: {"local": embedded}\n'
+    with running_daemon(module_home, config) as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/completions", "/v1/responses/compact", "/v1/made/up?x=1"])
+def test_a_request_passes_byte_for_byte_and_is_recorded(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    raw = b'{ "model":"text-1",  "input": "x" }'
+    status, headers, answered = daemon.post(path, raw)
+    (sent,) = provider.requests
+    assert (sent.method, f"{sent.path}?{sent.query}".rstrip("?"), sent.body) == ("POST", path, raw)
+    assert (status, json.loads(answered)["error"]["type"]) == (404, "not_found_error")
+    receipt = headers["x-reef-agent-record-id"]
+    row = daemon.get(f"/reef/records/{receipt}")
+    assert (row["dialect"], row["kind"], row["model_asked"], row["end"]) == ("other", "side", "text-1", "error")
+    assert daemon.control("GET", f"/reef/records/{receipt}/request")[1] == raw
+
+
+def test_what_belongs_to_no_conversation_is_kept_together(daemon: RunningDaemon, provider: Provider) -> None:
+    rows = [
+        daemon.get(f"/reef/records/{daemon.post('/v1/rerank', {'n': n})[1]['x-reef-agent-record-id']}") for n in (1, 2)
+    ]
+    assert rows[0]["session"] == rows[1]["session"]
+    assert daemon.get(f"/reef/traces/{rows[0]['session']}")["session"]["turns"] == 0
+
+
+def test_what_only_reads_passes_and_leaves_no_record(daemon: RunningDaemon, provider: Provider) -> None:
+    before = daemon.get("/reef/status")["counts"]["records"]
+    response = daemon.open("/v1/responses/resp_1", b"", method="GET")
+    assert (response.status, provider.requests[-1].method, provider.requests[-1].path) == (
+        404,
+        "GET",
+        "/v1/responses/resp_1",
+    )
+    response.read()
+    assert daemon.get("/reef/status")["counts"]["records"] == before
+
+
+def test_the_engine_inside_says_what_it_has_and_what_to_do(daemon: RunningDaemon) -> None:
+    status, _, raw = daemon.post("/v1/embeddings", {"model": "local", "input": "x"})
+    error = json.loads(raw)["error"]
+    assert (status, error["code"]) == (501, "not_supported")
+    assert "models:" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "goes"),
+    [
+        ("POST", "/v1/responses", True),
+        ("GET", "/v1/responses", False),
+        ("DELETE", "/v1/files/f", True),
+        ("HEAD", "/v1/files/f", False),
+        ("OPTIONS", "/v1/files/f", False),
+        ("GET", "/", False),
+        ("GET", "/v2/x", False),
+        ("GET", "/v1/../admin", False),
+        ("GET", "/v1/./x", False),
+    ],
+)
+def test_what_goes_to_a_provider(method: str, path: str, goes: bool) -> None:
+    assert passes(method, path) is goes
+
+
+def test_a_websocket_is_refused_at_once(daemon: RunningDaemon, provider: Provider) -> None:
+    """https://github.com/openai/codex/issues/22156: Codex falls back to HTTP once it is told."""
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=2) as client:
+        head = f"GET /v1/responses HTTP/1.1\r\nhost: 127.0.0.1:{daemon.port}\r\nauthorization: Bearer "
+        head += f"{daemon.agent_token}\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
+        client.sendall(f"{head}sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())
+        assert client.recv(100).split()[1] in (b"404", b"405", b"426")
+    assert provider.requests == []
