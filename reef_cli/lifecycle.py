@@ -92,7 +92,7 @@ def stop_daemon(home: Home, *, drain: float = DRAIN_SECONDS) -> bool:
 def lives(home: Home) -> bool:
     """Whether some process holds the daemon's lock."""
     try:
-        handle = os.open(home.lock, os.O_RDWR)
+        handle = os.open(home.lock, os.O_RDONLY)  # enough for a lock, also on a file system that is read-only
     except FileNotFoundError:
         return False
     try:
