@@ -1,4 +1,4 @@
-"""Starting at login and its undoing: what is written, a real daemon that comes of it, and nothing that is left behind."""
+"""Starting at login and its undoing: what is written, the real daemon that comes of it, and that nothing is left."""
 
 import os
 import plistlib
