@@ -66,6 +66,8 @@ def python() -> Check:
 def private_home(place: Home) -> Check:
     if not place.root.exists():
         return Check("home", "warn", f"{place.root} is not there yet", "reef start")
+    if not os.access(place.root, os.W_OK):
+        return Check("home", "fail", f"{place.root} cannot be written", "make it writable, or set REEF_HOME")
     private = [
         place.root, place.run, place.agent_token.parent, place.agent_token, place.control_token, place.release_key,
         place.database,

@@ -74,6 +74,11 @@ def ensure_daemon(home: Home, command: Sequence[str] = DAEMON) -> Client:
     return Client(home.socket)
 
 
+def answers_soon(home: Home, seconds: float) -> bool:
+    """Whether a daemon that somebody else started answers within that time."""
+    return _until(lambda: probe(home) is not None, seconds)
+
+
 def stop_daemon(home: Home, *, drain: float = DRAIN_SECONDS) -> bool:
     """Let the daemon finish what is in flight, at most ``drain`` seconds, and end. False when none was there."""
     if probe(home) is None:
@@ -87,7 +92,7 @@ def stop_daemon(home: Home, *, drain: float = DRAIN_SECONDS) -> bool:
 def lives(home: Home) -> bool:
     """Whether some process holds the daemon's lock."""
     try:
-        handle = os.open(home.lock, os.O_RDWR)
+        handle = os.open(home.lock, os.O_RDONLY)  # enough for a lock, also on a file system that is read-only
     except FileNotFoundError:
         return False
     try:

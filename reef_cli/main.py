@@ -4,6 +4,7 @@ Dispatch looks at the words before it imports anything: hot commands run on a fe
 60 ms of bare Python), everything else through Typer, which sees only the command that was asked for.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from reef_cli import diagnostics, output
 from reef_cli.commands import COMMANDS, Command, Group, find
 from reef_cli.parameters import bind
 
+#: What the disk or its owner is to blame for, not a bug.
+_OUTSIDE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES)
 _COMPLETION = "_REEF_COMPLETE"  # Typer's variable for the shells' completion functions
 _BROKEN_PIPE = 141  # 128 + SIGPIPE: what a shell sees of a program whose reader left
 
@@ -34,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush has somewhere to go
         return _BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OUTSIDE:
+            where = f": {error.filename}" if error.filename else ""
+            return diagnostics.failure(ReefError(f"{error.strerror}{where}", hint="reef doctor"), as_json=as_json)
         from daemon.core.paths import home
 
         return diagnostics.unexpected(error, as_json=as_json, log=str(home().log))

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import uvicorn
 
@@ -26,6 +27,9 @@ from daemon.server.runtime import Runtime, running
 
 _log = logging.getLogger("reef.server")
 
+#: How long a thread that computes may keep the event loop from its turn: what it reads may be megabytes.
+_TURN_SECONDS: Final = 0.001
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m daemon.server", description="Run Reef's daemon.")
@@ -35,6 +39,7 @@ def main() -> int:
     parser.add_argument("--foreground", action="store_true", help="also log to stderr")
     options = parser.parse_args()
     os.umask(0o077)
+    sys.setswitchinterval(_TURN_SECONDS)
     allow_many_connections()
     place = home()
     try:

@@ -1,7 +1,7 @@
 """The daemon's log: one rotating private file, a message a line, and no secret in it.
 
-Messages are ours; request bodies and headers are never logged. Tokens are masked even so, since an exception's text
-may quote what it choked on; and what could act on a terminal, or pass for another line, is spelled out.
+Messages are ours; request bodies and headers are never logged. Tokens and keys are masked even so, since an exception's
+text may quote what it choked on; and what could act on a terminal, or pass for another line, is spelled out.
 """
 
 import logging
@@ -12,7 +12,10 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
+
+from daemon.core.redact import Redactor
 
 _BYTES = 5_000_000
 _FILES = 5
@@ -30,9 +33,11 @@ class _Masked(logging.Formatter):
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
         self._secrets = re.compile("|".join(map(re.escape, secrets)) or r"(?!)")
+        self._redactor = Redactor(token_bytes(32))
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._secrets.sub("[token]", _inert(super().format(record), keep="\n\t"))
+        text = self._secrets.sub("[token]", _inert(super().format(record), keep="\n\t"))
+        return self._redactor.redact(text.encode("utf-8", "replace"))[0].decode()
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return _inert(super().formatMessage(record))

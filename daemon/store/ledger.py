@@ -94,6 +94,7 @@ class Ledger:
         self._counts.write(db)
 
     def append(self, db: sqlite3.Connection, prepared: Prepared) -> Appended:
+        prepared = self._shorn(prepared)
         exchange, transcript = prepared.exchange, prepared.transcript
         known = self._recent.get(exchange.scenario, exchange.dialect, transcript)
         raws = tuple(message.raw for message in transcript.messages)
@@ -133,6 +134,23 @@ class Ledger:
             tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
             found += [(tail, True)] if tail is not None else []
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
+
+    def _shorn(self, prepared: Prepared) -> Prepared:
+        """With secrets out of the names and ids that came along: a key set as a model's name, a token in a path."""
+        e, t, clean = prepared.exchange, prepared.transcript, self._clean
+        names = (e.model_asked, e.agent, e.cwd, e.commit, e.subagent, e.spawner, t.model, t.answer_id)
+        said = "\0".join(name for name in (*names, *e.session_keys, *t.keys) if name)
+        if not self._redact(said.encode("utf-8", "replace"))[1]:
+            return prepared
+        exchange = dataclasses.replace(
+            e, model_asked=clean(e.model_asked) or "", agent=clean(e.agent), cwd=clean(e.cwd), commit=clean(e.commit),
+            subagent=clean(e.subagent), spawner=clean(e.spawner),
+            session_keys=tuple(clean(key) or "" for key in e.session_keys),
+        )  # fmt: skip
+        transcript = dataclasses.replace(
+            t, model=clean(t.model), answer_id=clean(t.answer_id), keys=tuple(clean(key) or "" for key in t.keys)
+        )
+        return Prepared(exchange, transcript)
 
     def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
         exchange, (_, seq) = new.exchange, at

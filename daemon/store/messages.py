@@ -9,7 +9,7 @@ lookups deep.
 import json
 import sqlite3
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -22,6 +22,8 @@ from daemon.store.packing import Packer
 _WORTH_BASE: Final = 256
 #: SQLite takes 999 parameters everywhere.
 _CHUNK: Final = 900
+#: Characters.
+_PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,17 @@ def keep_message(db: sqlite3.Connection, packer: Packer, dialect: Dialect, messa
 def _place_of_text(message: StoredMessage) -> tuple[int | None, int]:
     """Where the text stands in the raw bytes, as a JSON string would hold it: (offset or None, bytes)."""
     for ascii in (False, True):
-        literal = json.dumps(message.text, ensure_ascii=ascii)[1:-1].encode("utf-8", "surrogatepass")
+        literal = b"".join(_literal(message.text, ascii))
         at = message.raw.find(literal)
         if at >= 0:
             return at, len(literal)
     return None, 0
+
+
+def _literal(text: str, ascii: bool) -> Iterator[bytes]:
+    """Piece by piece: megabytes at once would hold up the event loop's thread too."""
+    for start in range(0, len(text), _PIECE):
+        yield json.dumps(text[start : start + _PIECE], ensure_ascii=ascii)[1:-1].encode("utf-8", "surrogatepass")
 
 
 def _base(db: sqlite3.Connection, packer: Packer, message: StoredMessage) -> tuple[int | None, bytes | None]:

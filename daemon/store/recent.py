@@ -10,8 +10,9 @@ from typing import Final
 from daemon.core.records import Dialect, Transcript
 from daemon.store.messages import Frame, Kept
 
-#: Bytes of requests held.
+#: Bytes of requests held, and how many conversations: a short one costs more than its bytes.
 _LIMIT: Final = 64 << 20
+_ENTRIES: Final = 512
 
 _Start = tuple[str, Dialect, bytes, tuple[bytes, ...]]
 
@@ -49,7 +50,7 @@ class Recent:
         old = self._entries.pop(start, None)
         self._bytes += entry.size - (old.size if old is not None else 0)
         self._entries[start] = entry
-        while self._bytes > _LIMIT and self._entries:
+        while self._entries and (self._bytes > _LIMIT or len(self._entries) > _ENTRIES):
             self._bytes -= self._entries.popitem(last=False)[1].size
 
     def forget(self) -> None:

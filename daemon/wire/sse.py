@@ -154,7 +154,8 @@ def events(body: bytes) -> Iterator[tuple[str, str]]:
     """
     body, position = body.removeprefix(_BOM), 0
     while plain := _PLAIN.match(body, position):
-        yield (plain[1] or b"").decode("utf-8", "replace"), plain[2].decode("utf-8", "replace")
+        name, data = plain.groups()
+        yield "" if name is None else name.decode("utf-8", "replace"), data.decode("utf-8", "replace")
         position = plain.end()
     event, lines = "", list[str]()
     for raw in _lines(body[position:]):

@@ -80,7 +80,7 @@ def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
     messages = [*entry["new_messages"], *([entry["answer"]] if entry["answer"] else [])]
     for m, message in enumerate(messages):
         for p, part in enumerate(message["parts"]):
-            yield _part(f"{receipt}/{m}.{p}", record, message["role"], part)
+            yield from _part(f"{receipt}/{m}.{p}", record, message["role"], part)
     if record["error"]:
         yield Item(f"{receipt}/error", record, "error", record["error"], style="red")
     for report in entry["reports"]:
@@ -103,7 +103,16 @@ def _heading(record: Mapping[str, Any], now_ns: int) -> str:
     return " · ".join(words)
 
 
-def _part(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any]) -> Item:
+def _part(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any]) -> Iterator[Item]:
+    if "written" in part:  # an agent added to what the person wrote
+        if words := part["written"].strip():
+            yield Item(id, record, role, words)
+        yield Item(f"{id}+", record, "added by the agent", part["text"], folds=True, long=True, style="dim")
+    else:
+        yield _whole(id, record, role, part)
+
+
+def _whole(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any]) -> Item:
     match part["type"]:
         case "text":
             long = role == "system" or len(part["text"]) > _LONG

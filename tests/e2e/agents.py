@@ -227,12 +227,14 @@ def _run(*command: str, **environment: str) -> None:
 
 
 def _npm(root: Path, package: str, path: str) -> None:
-    environment = {"PATH": path, "HOME": str(root / "home"), "npm_config_cache": str(_CACHE / "npm")}
+    private = root / "npm-home"
+    environment = {"PATH": path, "HOME": str(private), "npm_config_cache": str(private / "cache")}
     own = Path.home() / ".npmrc"
     if own.exists():
         environment["npm_config_userconfig"] = str(own)
     quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
     _run("npm", "install", "--prefix", str(root), *quiet, package, **environment)
+    shutil.rmtree(private, ignore_errors=True)
 
 
 def _pip(root: Path, package: str) -> None:

@@ -196,8 +196,13 @@ def spawned(run: Run) -> Counter[str]:
     return Counter(tool=1 + len(run.agent.statuses))
 
 
+def translated(run: Run) -> Counter[str]:
+    """The provider speaks another dialect than the agent."""
+    return task(run)
+
+
 SCENARIOS: Final[dict[str, Callable[[Run], Counter[str]]]] = {
-    scenario.__name__: scenario for scenario in (faults, continued, spawned, left, task)
+    scenario.__name__: scenario for scenario in (faults, continued, spawned, translated, left, task)
 }
 
 

@@ -16,6 +16,8 @@ from tests.fakes.provider import TASK
 pytestmark = pytest.mark.slow
 
 AT_ONCE = 3
+#: For some agents a dialect that they do not speak, in which the provider is asked when a run is ``translated``.
+OTHER = {"claude-code": "chat", "pi": "messages"}
 
 
 Runs = dict[tuple[str, str], "Future[Run]"]
@@ -33,7 +35,9 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
     }
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {
-            (name, scenario): pool.submit(happened, AGENTS[name], scenario)
+            (name, scenario): pool.submit(
+                happened, AGENTS[name], scenario, *([OTHER[name]] if scenario == "translated" else [])
+            )
             for scenario in SCENARIOS
             for name in AGENTS
             if (scenario, name) in wanted
@@ -155,3 +159,14 @@ def test_spawned_agents_are_told_from_the_one_that_asked(agent: str, runs: Runs)
     first, spawned = run.trace["records"][:2]
     assert (spawned["record"]["kind"], spawned["record"]["edge"]) == ("subagent", "spawn")
     assert spawned["record"]["parent"] == first["record"]["receipt"]
+
+
+@pytest.mark.parametrize("agent", OTHER)
+def test_translated_task_is_done_just_the_same(agent: str, runs: Runs) -> None:
+    run, told = runs[agent, "translated"].result(), AGENTS[agent]
+    assert run.said == [(0, f"{TASK[-1].text}\n")]
+    assert run.files == {"hello.txt": "hello-reef\n"}
+    assert all(OTHER[agent] in one.path for one in run.provider.requests)
+    assert run.kinds == Counter(main=told.turns)
+    assert tuple(one["value"] for one in run.signals("tool")) == told.statuses
+    assert not any(KEY.encode() in kept for kept in run.kept)

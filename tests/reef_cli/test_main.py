@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import ExitCode
+from daemon.core.paths import Home
 from reef_cli import main as main_module
 from reef_cli.commands import COMMANDS
 from reef_cli.main import main
@@ -132,3 +134,31 @@ def test_a_reader_that_leaves_is_no_news(tmp_path: Path) -> None:
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("reef ")
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A home on a file system that is read-only by now."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting needs root")
+    home = Home(place / "home")
+    home.prepare()
+    home.lock.touch(0o600)
+    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    yield home.root
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_home_that_is_read_only_is_named(read_only: Path) -> None:
+    for words in ("status", "start", "doctor"):
+        code = f"import sys; from reef_cli.main import main; sys.exit(main(['{words}']))"
+        done = python(code, REEF_HOME=str(read_only))
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said
+        assert "unexpected" not in said
+        if words != "status":
+            assert done.returncode != 0
+            assert "Read-only file system" in said or "cannot be written" in said

@@ -34,6 +34,19 @@ def test_a_token_is_masked_even_inside_an_exception(tmp_path: Path) -> None:
     assert "[token]" in text
 
 
+def test_a_providers_key_that_an_exception_quotes_is_masked(tmp_path: Path) -> None:
+    path, key = tmp_path / "daemon.log", "sk-ant-api03-" + "aB3" * 12
+    start_logging(path, secrets=(), foreground=False)
+    try:
+        raise ValueError(f"cannot use {key}")
+    except ValueError:
+        logging.getLogger("reef").exception("%s failed: Bearer %s", "rec_1", "q7W3e9R2t5Y8u1I4o6P0")
+    text = path.read_text()
+    assert key not in text
+    assert "q7W3e9R2" not in text
+    assert "rec_1 failed" in text
+
+
 def test_a_message_is_one_line_and_acts_on_no_terminal(tmp_path: Path) -> None:
     path = tmp_path / "daemon.log"
     start_logging(path, secrets=(), foreground=False)

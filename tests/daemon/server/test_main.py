@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 from daemon.core.paths import Home, write_private
+from daemon.store.db import Store
 from tests.fakes.daemon import REPOSITORY, running_daemon
+from tests.fakes.provider import Turn, running_provider
 
 
 def test_a_folder_in_place_of_a_file_is_named_without_a_traceback(reef_home: Home) -> None:
@@ -39,3 +41,17 @@ def test_a_second_daemon_on_a_home_never_opens_its_database(reef_home: Home) -> 
         assert second.returncode != 0
         assert "another daemon" in second.stderr
         assert first.get("/reef/status")["recording"]["state"] == "on"
+
+
+def test_an_answer_that_was_seen_to_its_end_is_on_disk_though_the_daemon_ends_right_after(reef_home: Home) -> None:
+    with running_provider((Turn("kept"),)) as provider:
+        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
+        with running_daemon(reef_home, config) as daemon:
+            body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "q"}]}
+            status, headers, _ = daemon.post("/v1/chat/completions", body)
+            daemon.process.terminate()
+            daemon.process.wait(60)
+    assert status == 200
+    store = Store.open(reef_home.database)
+    assert store.record(headers["x-reef-agent-record-id"]).preview == "kept"
+    store.close()

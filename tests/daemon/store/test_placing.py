@@ -84,3 +84,34 @@ def test_a_chore_that_repeats_a_long_conversation_is_a_side_call(store: Store) -
     chore = [system("Managed memory has TWO directories"), *talk.said[1:], user("extract")]
     side = record(store, transcript(chore))
     assert (side.kind, store.counts()["sessions"]) == (Kind.SIDE, 1)
+
+
+def test_a_shorter_history_of_the_same_session_is_a_compaction(store: Store) -> None:
+    talk = Conversation(store, changes={"session_keys": ("k",)})
+    before = [talk.turn(f"q{n}", f"a{n}") for n in range(4)][-1]
+    summary = [system("You help."), user("This session is being continued from a previous conversation. …")]
+    after = record(store, transcript(summary, "go on"), session_keys=("k",))
+    row = store.record(after.receipt)
+    assert (row.edge, row.parent, after.session) == ("compaction", before.receipt, before.session)
+    assert store.session(after.session).title == "q0"
+    edited = [*talk.said[:3], user("another q1"), assistant("x"), user("y"), assistant("z"), user("w"), assistant("v")]
+    rewritten = record(store, transcript([system("Other."), *edited]), session_keys=("k",))
+    assert store.record(rewritten.receipt).edge == "rewrite"
+
+
+def test_forks_and_subagents_are_edges_of_one_tree(store: Store) -> None:
+    talk = Conversation(store, changes={"session_keys": ("k",)})
+    first = talk.turn("q0", "a0")
+    middle = list(talk.said)
+    talk.turn("q1", "a1")
+    talk.said = middle
+    fork = talk.turn("another q1", "b1")
+    spawned = record(store, transcript([system("sub"), user("task")]), session_keys=("k",), subagent="sub-1")
+    nested = record(
+        store, transcript([system("sub"), user("part")]), session_keys=("k",), subagent="sub-2", spawner="sub-1"
+    )
+    rows = {one.receipt: store.record(one.receipt) for one in (first, fork, spawned, nested)}
+    assert [rows[one.receipt].edge for one in (first, fork, spawned, nested)] == ["start", "fork", "spawn", "spawn"]
+    assert rows[fork.receipt].parent == first.receipt
+    assert rows[nested.receipt].parent == spawned.receipt
+    assert len({one.session for one in (first, fork, spawned, nested)}) == 1

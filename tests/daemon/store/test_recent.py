@@ -27,3 +27,11 @@ def test_what_is_at_hand_is_bounded_and_the_oldest_goes(monkeypatch: pytest.Monk
     assert found.seq == 9
     kept.forget()
     assert kept.get("s", Dialect.CHAT, talks[2]) is None
+
+
+def test_many_short_conversations_are_bounded_too() -> None:
+    kept = Recent()
+    talks = [transcript([system("s"), user(f"talk {number}")]) for number in range(600)]
+    for number, talk in enumerate(talks):
+        kept.put("s", Dialect.CHAT, talk, remembered(number, 40))
+    assert sum(kept.get("s", Dialect.CHAT, talk) is not None for talk in talks) == 512

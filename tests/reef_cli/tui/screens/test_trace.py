@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from daemon.core.paths import Home
+from reef_cli.tui import transcript
 from tests.fakes.dashboard import NOW, FakeDaemon, record, said, session
 from tests.reef_cli.tui.seen import Seen, dashboard
 
@@ -48,6 +49,16 @@ async def opened(seen: Seen, fake: FakeDaemon, trace: dict[str, Any]) -> None:
     await seen.until(lambda: seen.panel.list.window.rows)
     await seen.press("enter")
     await seen.shows("the engine died")
+
+
+def test_what_an_agent_added_to_a_persons_words_is_folded() -> None:
+    added = {"type": "text", "text": "<system-reminder>be brief</system-reminder>fix it", "written": "fix it"}
+    trace = sample()
+    trace["records"][0]["new_messages"] = [said("user", added, {**added, "written": ""})]
+    shown = [row.cells[0] for row in transcript.rows(transcript.items(trace, NOW), (), 80)]
+    folded = "▸ added by the agent <system-reminder>be brief</system-reminder>fix it"
+    at = shown.index("user")
+    assert shown[at : at + 4] == ["user", "  fix it", folded, folded]
 
 
 @pytest.fixture

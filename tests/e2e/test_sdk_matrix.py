@@ -1,0 +1,198 @@
+"""Each vendor's client, streamed and not, whatever can be asked and go wrong, whoever answers.
+
+Engines: a provider that speaks the client's dialect, one that speaks only another, and the one inside.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.e2e.conftest import add_model
+from tests.e2e.vendors import VENDORS, Vendor, vendor
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.provider import Call, Fault, Provider, Turn, running_provider
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+PLACES = ("same", "other", "inside")
+ANSWER = Turn("A short answer.", thinking="Let me think.")
+CALLS = Turn("", (Call("bash", {"command": "ls"}), Call("bash", {"command": "pwd"})))
+OTHER = {"chat": "messages", "messages": "responses", "responses": "chat"}
+MATRIX = [
+    pytest.param(client, place, stream, id=f"{client}-{place}-{'streamed' if stream else 'whole'}")
+    for client in VENDORS
+    for place in PLACES
+    for stream in (True, False)
+]
+EVERY = pytest.mark.parametrize(("client", "place", "stream"), MATRIX)
+REMOTE = pytest.mark.parametrize(("client", "place", "stream"), [one for one in MATRIX if "inside" not in one.values])
+
+
+@pytest.fixture(scope="module")
+def one_provider() -> Iterator[Provider]:
+    with running_provider((ANSWER,)) as running:
+        yield running
+
+
+@pytest.fixture
+def provider(one_provider: Provider) -> Iterator[Provider]:
+    one_provider.turns = (ANSWER,)
+    one_provider.requests.clear()
+    yield one_provider
+    one_provider.faults.clear()
+
+
+def _config(url: str, routes: dict[str, str]) -> str:
+    engines = "\n".join(
+        f"  {name}: {{base_url: '{url}/v1', dialects: {name}, api: {'anthropic' if name == 'messages' else 'openai'}}}"
+        for name in VENDORS
+    )
+    return f"server: {{port: 0}}\nengine: {routes['engine']}\nengines:\n{engines}\n"
+
+
+@pytest.fixture(scope="module")
+def daemons(one_provider: Provider, model_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A daemon for each engine that answers by default, started when it is first asked for."""
+    running: dict[str, tuple[Any, RunningDaemon]] = {}
+
+    def of(engine: str) -> RunningDaemon:
+        if engine not in running:
+            home = Home(Path("/tmp") / f"reef-matrix-{engine}-{tmp_path_factory.getbasetemp().name}")
+            context = running_daemon(home, _config(one_provider.url, {"engine": engine}))
+            running[engine] = context, context.__enter__()
+            if engine == "embedded":
+                add_model(running[engine][1], model_path)
+        return running[engine][1]
+
+    yield of
+    for context, _ in running.values():
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture
+def daemon(daemons: Any, client: str, place: str) -> RunningDaemon:
+    engine: RunningDaemon = daemons({"same": client, "other": OTHER[client], "inside": "embedded"}[place])
+    return engine
+
+
+def newest(daemon: RunningDaemon) -> dict[str, Any]:
+    row: dict[str, Any] = daemon.get("/reef/records?limit=1")["items"][0]
+    return row
+
+
+@EVERY
+async def test_text(daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool) -> None:
+    async with vendor(client, daemon.url, daemon.agent_token) as asking:
+        said = await asking.ask("Say something short.", stream=stream)
+    assert said.text if place == "inside" else said.text == "A short answer."
+    assert said.tokens > 0
+    assert (newest(daemon)["end"], newest(daemon)["stream"]) == ("ok", stream)
+
+
+@EVERY
+async def test_tools(daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool) -> None:
+    provider.turns = (CALLS,)
+    async with vendor(client, daemon.url, daemon.agent_token) as asking:
+        said = await asking.ask("List the files with the tool bash.", stream=stream, tools=True)
+    if place == "inside":
+        assert [name for name, _ in said.calls] == ["bash"] * len(said.calls)
+        assert said.calls
+        assert all(isinstance(arguments.get("command"), str) for _, arguments in said.calls)
+    else:
+        assert said.calls == [("bash", {"command": "ls"}), ("bash", {"command": "pwd"})]
+
+
+@EVERY
+async def test_thinking(daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool) -> None:
+    """The model inside does not think: being asked to is no error there."""
+    async with vendor(client, daemon.url, daemon.agent_token) as asking:
+        said = await asking.ask("Think, then say something.", stream=stream, thinking=True)
+    assert said.text
+    assert said.thinking == ("" if place == "inside" else "Let me think.")
+
+
+@REMOTE
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
+async def test_errors_keep_their_status_and_what_they_say_of_retrying(
+    daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool, status: int
+) -> None:
+    provider.faults.append(Fault(status=status, headers={"retry-after": "7"}))
+    async with vendor(client, daemon.url, daemon.agent_token) as asking:
+        with pytest.raises(asking.error) as caught:
+            await asking.ask("hi", stream=stream)
+    failed: Any = caught.value
+    assert (failed.status_code, failed.response.headers["retry-after"]) == (status, "7")
+    assert f"scripted {status}" in str(failed)
+    assert newest(daemon)["end"] == "error"
+
+
+@REMOTE
+async def test_what_the_client_retries_is_answered(
+    daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool
+) -> None:
+    provider.faults.extend([Fault(status=429, headers={"retry-after-ms": "1"}), Fault(drop=True), Fault(drop=True)])
+    async with vendor(client, daemon.url, daemon.agent_token, max_retries=3) as asking:
+        assert (await asking.ask("hi", stream=stream)).text == "A short answer."
+
+
+@pytest.mark.parametrize(("client", "place", "stream"), [one for one in MATRIX if "inside" in one.values])
+async def test_a_prompt_that_is_too_long_inside(
+    daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool
+) -> None:
+    async with vendor(client, daemon.url, daemon.agent_token) as asking:
+        with pytest.raises(asking.error) as caught:
+            await asking.ask("word " * 20_000, stream=stream)
+    failed: Any = caught.value
+    assert failed.status_code == 400
+    assert "context length" in str(failed) or "prompt is too long" in str(failed)
+
+
+async def _left(daemon: RunningDaemon, provider: Provider, place: str, asking: asyncio.Task[Any]) -> None:
+    """Wait until the engine is at work for it; cancel; the record must say so."""
+    before = newest(daemon)["receipt"] if daemon.get("/reef/records?limit=1")["items"] else None
+    if place == "inside":
+        await asyncio.to_thread(until, lambda: daemon.get("/reef/status")["engines"][0]["running"], "it is at work")
+    else:
+        await asyncio.to_thread(until, lambda: provider.requests, "the provider is asked")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    row = await asyncio.to_thread(
+        until, lambda: (row := newest(daemon))["receipt"] != before and row, "the record of a client that left", 10
+    )
+    assert row["end"] == "cancelled"
+
+
+@EVERY
+async def test_cancel(daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool) -> None:
+    provider.faults.append(Fault(hang=True))
+    lost = provider.lost
+    async with vendor(client, daemon.url, daemon.agent_token) as asking:
+        if place == "inside":  # warm: a load is not a request that runs
+            await asking.ask("hi", stream=False)
+        await _left(daemon, provider, place, asyncio.create_task(_long(asking, stream)))
+    if place == "inside":
+        await asyncio.to_thread(until, lambda: not daemon.get("/reef/status")["engines"][0]["running"], "it stopped", 5)
+    else:
+        await asyncio.to_thread(until, lambda: provider.lost > lost, "the provider is left", 5)
+
+
+async def _long(asking: Vendor, stream: bool) -> None:
+    while True:
+        await asking.ask("Count to a million, one number a line.", stream=stream)
+
+
+@REMOTE
+async def test_timeout(daemon: RunningDaemon, provider: Provider, client: str, place: str, stream: bool) -> None:
+    provider.faults.append(Fault(hang=True))
+    async with vendor(client, daemon.url, daemon.agent_token, timeout=0.5) as asking:
+        with pytest.raises(asking.late):
+            await asking.ask("hi", stream=stream)
+    row = await asyncio.to_thread(
+        until, lambda: (one := newest(daemon))["end"] == "cancelled" and one, "its record", 10
+    )
+    assert row["error"] == "the client left"
