@@ -17,7 +17,7 @@ PATHS = {
     Dialect.MESSAGES: "/v1/messages",
     Dialect.RESPONSES: "/v1/responses",
 }
-SOME = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 class Says:
