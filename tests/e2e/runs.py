@@ -201,8 +201,13 @@ def translated(run: Run) -> Counter[str]:
     return task(run)
 
 
+def spoilt(run: Run) -> Counter[str]:
+    """As `faults`, by a provider that speaks another dialect."""
+    return faults(run)
+
+
 SCENARIOS: Final[dict[str, Callable[[Run], Counter[str]]]] = {
-    scenario.__name__: scenario for scenario in (faults, continued, spawned, translated, left, task)
+    scenario.__name__: scenario for scenario in (faults, spoilt, continued, spawned, translated, left, task)
 }
 
 
