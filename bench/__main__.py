@@ -1,25 +1,43 @@
-"""``python -m bench MODEL.gguf [--peer PYTHON]``: our figures in one run, beside a peer's where it is installed.
+"""``python -m bench [MODEL.gguf] [--quick]``: our figures in one run, beside the peers' where they are installed.
 
-Commands against bare Python, the wrapper against the plain agent, the engine against xllamacpp, alone and beside
-training, the store against raw rows. Each part runs alone as well: ``python -m bench.startup``, ``bench.wrapper``, …
+Commands against bare Python, the wrapper against the plain agent, requests through the daemon against other gateways,
+the store against raw rows and, with a model, the engine against xllamacpp, alone and beside training. Each part runs
+alone as well: ``python -m bench.startup``, ``bench.wrapper``, … At the end stands one table of what has a bound.
 """
 
 import argparse
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
+
+from bench.figures import PLACE, kept
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="All benchmarks, in one run.")
-    parser.add_argument("model", help="a GGUF file for the engine")
+    parser.add_argument("model", nargs="?", help="a GGUF file for the engine; without one that is left out")
     parser.add_argument("--peer", default=sys.executable, help="a Python that has xllamacpp")
+    parser.add_argument("--quick", action="store_true", help="less of what takes long")
     options = parser.parse_args()
-    engine = ("engine", options.model, "--peer", options.peer)
-    parts = (("startup",), ("wrapper",), engine, ("beside", options.model), ("store",))
+    quick = options.quick
+    parts = [["startup"], ["wrapper"], ["proxy", *(["--quick"] if quick else [])]]
+    parts.append(["store", *(["--records", "20000"] if quick else [])])
+    if options.model:
+        parts += [["engine", options.model, "--peer", options.peer], ["beside", options.model]]
     failed = 0
-    for name, *arguments in parts:
-        print(f"== {name}", flush=True)
-        failed += subprocess.run([sys.executable, "-m", f"bench.{name}", *arguments], check=False).returncode != 0
+    with tempfile.TemporaryDirectory(prefix="reef-bench-") as directory:
+        figures = Path(directory) / "figures"
+        figures.touch()
+        for name, *arguments in parts:
+            print(f"== {name}", flush=True)
+            command = [sys.executable, "-m", f"bench.{name}", *arguments]
+            done = subprocess.run(command, env={**os.environ, PLACE: str(figures)}, check=False)
+            failed += done.returncode != 0
+        print("== all")
+        for figure in kept(figures):
+            print(figure)
     return min(failed, 1)
 
 

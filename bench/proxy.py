@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bench import peers
+from bench.figures import Figure, tell, write
 from bench.traffic import Run, Server, Start, body, compiled, free_port, load, started, upstream
 from daemon.core.paths import Home
 from daemon.server.auth import Tokens
@@ -100,6 +101,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one round of fewer requests, about two minutes")
     parser.add_argument("--check", action="store_true", help="exit 1 where a target is missed")
+    parser.add_argument("--write", type=Path, help="a file with the table's markers")
     parser.add_argument("--against", nargs="*", choices=list(peers.STARTS), help="default: all that are installed")
     parser.add_argument("--cells", nargs="*", choices=[cell.name for cell in _CELLS], help="default: all")
     options = parser.parse_args()
@@ -114,7 +116,11 @@ def main() -> int:
                     runs.setdefault((cell.name, server.name), []).append(run)
         memory = {server.name: server.memory() for server in servers}
     _table(runs, memory)
-    missed = _targets(runs, memory)
+    figures = _targets(runs, memory)
+    missed = [figure for figure in figures if not tell(figure)]
+    print(f"\n{len(figures) - len(missed)} of {len(figures)} targets met")
+    if options.write:
+        write(options.write, "proxy", _readme(runs, memory, figures))
     return 1 if options.check and missed else 0
 
 
@@ -168,32 +174,38 @@ def _table(runs: _Runs, memory: dict[str, float]) -> None:
     print(f"\nmemory, MB (PSS, after all of it): {', '.join(told)}\n")
 
 
-def _targets(runs: _Runs, memory: dict[str, float]) -> list[str]:
-    """Print each ratio beside its bound; the names of those that miss."""
-    missed = []
+def _targets(runs: _Runs, memory: dict[str, float]) -> list[Figure]:
+    """Reef's ratio to each peer that is here, with its bound."""
+    found = []
     for target in TARGETS:
         for cell in target.cells:
             if target.what == "memory":
-                if target.peer not in memory:
-                    continue
-                ratio = memory["reef"] / memory[target.peer]
+                ratios = [memory["reef"] / memory[target.peer]] if target.peer in memory else []
             elif (cell, target.peer) in runs:
                 ours, theirs = (_figures(runs, cell, name, target.what) for name in ("reef", target.peer))
-                ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+                ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
             else:
-                continue
-            good = ratio >= target.bound if target.what == "requests/s" else ratio <= target.bound
-            name = f"{target.peer}: {target.what} {cell}".rstrip()
-            verdict = "" if good else "   MISSED"
-            print(f"{name:<44}{_share(ratio):>10}   target {_share(target.bound):>6}{verdict}")
-            if not good:
-                missed.append(name)
-    print(f"\n{len(missed)} missed" + (": " + "; ".join(missed) if missed else ""))
-    return missed
+                ratios = []
+            if ratios:
+                name = f"over {target.peer}: {target.what} {cell}".rstrip()
+                more = target.what == "requests/s"
+                found.append(Figure(name, statistics.median(ratios), target.bound, at_least=more))
+    return found
 
 
-def _share(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio >= 1 else f"1/{1 / ratio:.1f}"
+def _readme(runs: _Runs, memory: dict[str, float], told: Sequence[Figure]) -> str:
+    """The same as a table for people: a row a server."""
+    cells = list(dict.fromkeys(cell for cell, _ in runs))
+    rows = [f"| | {' | '.join(cells)} | MB |", "|---" * (len(cells) + 2) + "|"]
+    for server in memory:
+        keys = ("added p50", "requests/s", "CPU")
+        figures = (
+            "/".join(f"{statistics.median(_figures(runs, cell, server, key)):.0f}" for key in keys) for cell in cells
+        )
+        rows.append(f"| {server} | {' | '.join(figures)} | {memory[server]:.0f} |")
+    missed = [figure for figure in told if not figure.good]
+    rows += ["", f"Of {len(told)} targets for these ratios, {len(told) - len(missed)} were met. Missed:", "", "```"]
+    return "\n".join([*rows, *map(str, missed), "```"]) + "\n"
 
 
 if __name__ == "__main__":

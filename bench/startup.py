@@ -16,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.figures import Figure, tell
 from daemon.core.paths import Home
 from reef_cli.lifecycle import ensure_daemon, stop_daemon
 
@@ -46,9 +47,9 @@ def main() -> int:
         median = statistics.median(one for one, _ in taken)
         figures = (wall, median, wall - bare[0], wall / bare[0], cpu, cpu - bare[1])
         print("{:<34}{:9.1f}{:9.1f}{:11.1f}{:7.2f}{:8.1f}{:11.1f}".format(name, *figures))
-    over = _best(times["reef status"])[0] - bare[0]
-    print(f"\nreef status: bare Python + {over:.1f} ms (budget {_BUDGET_MS:.0f})")
-    return 1 if options.check and over > _BUDGET_MS else 0
+    print()
+    good = tell(Figure("reef status over bare Python", _best(times["reef status"])[0] - bare[0], _BUDGET_MS, "ms"))
+    return 1 if options.check and not good else 0
 
 
 def _best(taken: list[tuple[float, float]]) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from bench.figures import Figure, tell
 from daemon.core.ids import new_id
 from daemon.core.records import Dialect, End, Exchange, StoredMessage, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
@@ -137,6 +138,8 @@ def storage(folder: Path, turns: int) -> None:
     late = sorted(taken[-turns // 4 :])
     row("append to ack, last quarter (FULL, one by one)", f"{late[len(late) // 2]:.0f} µs", f"max {late[-1]:.0f} µs")
     row("rebuild a request, p50 / max", f"{statistics.median(rebuilt):.2f} ms", f"{max(rebuilt):.2f} ms")
+    tell(Figure("store: a session on disk over its raw bodies", size / raw, 1 / 50))
+    tell(Figure("store: a request rebuilt byte for byte, p99", sorted(rebuilt)[-1 - turns // 100], 5, "ms"))
     record_cost(folder, made)
 
 
@@ -217,9 +220,12 @@ def lists(folder: Path, records: int) -> None:
         *searches(store, session_id),
     )
     row("query", "p50", "p99", "max")
+    slowest = 0.0
     for what, work in queries:
         taken = sorted(milliseconds(work, 200))
         row(what, *(f"{value:.2f} ms" for value in (taken[100], taken[197], taken[199])))
+        slowest = max(slowest, taken[100])
+    tell(Figure(f"store: the slowest page of {records} records, p50", slowest, 10, "ms"))
     store.close()
 
 
