@@ -257,11 +257,11 @@ def _protocol(provider: Provider) -> type[HttpToolsProtocol]:
 
 
 @contextmanager
-def running_provider(turns: Sequence[Turn] = TASK) -> Iterator[Provider]:
-    """Serve until the block ends."""
+def running_provider(turns: Sequence[Turn] = TASK, *, port: int = 0) -> Iterator[Provider]:
+    """Serve until the block ends; on any free port unless one is given."""
     provider = Provider(turns)
     config = uvicorn.Config(
-        provider.app(), port=0, http=_protocol(provider), ws="none", lifespan="off", log_config=None,
+        provider.app(), port=port, http=_protocol(provider), ws="none", lifespan="off", log_config=None,
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = uvicorn.Server(config)
