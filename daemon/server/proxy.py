@@ -55,7 +55,7 @@ def passes(method: str, path: str) -> bool:
     """Whether a request below ``/v1`` is a provider's business, as far as the pages of our own leave it over."""
     if path in ROUTES:
         return method == "POST"
-    dots = {".", ".."} & set(path.split("/"))
+    dots = {".", ".."} & set(path.replace("\\", "/").split("/"))
     return path.startswith("/v1/") and method not in ("HEAD", "OPTIONS") and not dots
 
 

@@ -78,15 +78,13 @@ def test_task_keeps_nothing_of_the_key_that_the_agent_sent(agent: str, runs: Run
     assert not any(KEY.encode() in kept for kept in run.kept)
 
 
-@agents(mini_swe_agent=not_yet("its tools' exit status is JSON on several lines"))
+@agents()
 def test_task_tells_how_its_tools_ended(agent: str, runs: Runs) -> None:
     told = AGENTS[agent]
     assert tuple(one["value"] for one in runs[agent, "task"].result().signals("tool")) == told.statuses
 
 
-@agents(
-    aider=not_yet("its rules stand after the words"), mini_swe_agent=not_yet("its instructions stand around the words")
-)
+@agents()
 def test_task_is_called_what_the_person_typed(agent: str, runs: Runs) -> None:
     assert runs[agent, "task"].result().sessions[0]["title"].strip('"') == PROMPT
 
@@ -120,7 +118,7 @@ def test_faults_are_survived_and_retries_count_once(agent: str, runs: Runs) -> N
     assert len(run.signals("retried")) == repeated
 
 
-@agents(hermes=not_yet("what it says after a broken answer is taken for the person's word"))
+@agents()
 def test_faults_are_not_answered_by_the_person(agent: str, runs: Runs) -> None:
     run = runs[agent, "faults"].result()
     assert run.signals("turn") + run.signals("stopped") == []
@@ -134,7 +132,7 @@ def test_left_in_the_middle_is_cancelled(agent: str, runs: Runs) -> None:
     assert len(run.signals("stopped")) == len(run.records)
 
 
-@agents(lasting=True, hermes=not_yet("a title that it asks for after that is taken for a conversation", always=False))
+@agents(lasting=True)
 def test_continued_conversation_is_one_session(agent: str, runs: Runs) -> None:
     run, told = runs[agent, "continued"].result(), AGENTS[agent]
     assert [code for code, _ in run.said] == [0, 0], run.said
@@ -143,7 +141,7 @@ def test_continued_conversation_is_one_session(agent: str, runs: Runs) -> None:
     assert run.kinds["main"] == 2 * told.turns
 
 
-@agents(lasting=True, qwen_code=not_yet("it writes its first message anew, which is taken for the person's next"))
+@agents(lasting=True)
 def test_continued_words_are_a_turn(agent: str, runs: Runs) -> None:
     run = runs[agent, "continued"].result()
     assert [one["text"].strip('"') for one in run.signals("turn")] == [AGAIN]
