@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from bench.figures import Figure, tell
+from bench.queries import searches, varied
 from daemon.core.ids import new_id
 from daemon.core.records import Dialect, End, Exchange, StoredMessage, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
@@ -28,7 +29,6 @@ from daemon.store.connection import open_writer
 from daemon.store.db import Store
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
-from daemon.store.query import parse
 
 _HEAD = b'{"model":"m","messages":['
 _FINAL_BYTES = 340_000
@@ -133,14 +133,23 @@ def storage(folder: Path, turns: int) -> None:
     )
     row("raw requests and responses", f"{raw / 1e6:.2f} MB")
     row("on disk, search index included", f"{size / 1e6:.2f} MB", f"1/{raw / size:.0f}")
+    empty = empty_store(folder)
+    row("the same above an empty store's", f"{(size - empty) / 1e6:.2f} MB", f"1/{raw / (size - empty):.0f}")
     for table, bytes_ in tables(path):
         row(f"  {table}", f"{bytes_ / 1000:.0f} KB")
     late = sorted(taken[-turns // 4 :])
     row("append to ack, last quarter (FULL, one by one)", f"{late[len(late) // 2]:.0f} µs", f"max {late[-1]:.0f} µs")
     row("rebuild a request, p50 / max", f"{statistics.median(rebuilt):.2f} ms", f"{max(rebuilt):.2f} ms")
-    tell(Figure("store: a session on disk over its raw bodies", size / raw, 1 / 50))
+    tell(Figure("store: a session on disk, above an empty store, over its raw bodies", (size - empty) / raw, 1 / 50))
     tell(Figure("store: a request rebuilt byte for byte, p99", sorted(rebuilt)[-1 - turns // 100], 5, "ms"))
     record_cost(folder, made)
+
+
+def empty_store(folder: Path) -> int:
+    """Bytes that tables and indexes take before anything is in them."""
+    path = folder / "empty" / "reef.db"
+    Store.open(path).close()
+    return path.stat().st_size
 
 
 def record_cost(folder: Path, made: Sequence[Turn]) -> None:
@@ -189,7 +198,8 @@ def lists(folder: Path, records: int) -> None:
         if number % 60 == 0:
             said = [message("system", "You help."), message("user", f"task {number}")]
         answer = message("assistant", f"answer {number} {noise.getrandbits(40):x}")
-        one = varied(turn(said[-8:] if len(said) > 8 else said, answer, tail, number), number, records)
+        one = turn(said[-8:] if len(said) > 8 else said, answer, tail, number)
+        one = Turn(varied(one.exchange, number, records), one.transcript)
         pending.append(store.append(one.exchange, lambda one=one: one.transcript))  # type: ignore[misc]
         said = [*said, answer, message("tool", f"result {number}")]
         receipt = one.exchange.receipt if number == records // 2 else receipt
@@ -227,37 +237,6 @@ def lists(folder: Path, records: int) -> None:
         slowest = max(slowest, taken[100])
     tell(Figure(f"store: the slowest page of {records} records, p50", slowest, 10, "ms"))
     store.close()
-
-
-def varied(one: Turn, number: int, records: int) -> Turn:
-    """Agents, models, failures and sixty days, as a person's records have them."""
-    change: dict[str, object] = {
-        "agent": ("pi", "claude-code", "codex")[number // 60 % 3],
-        "model_asked": "rare" if number % 9973 == 0 else ("large", "small")[number // 60 % 2],
-        "started_ns": time.time_ns() - (records - number) * 60 * 86_400_000_000_000 // records,
-    }
-    if number % 50 == 49:
-        change |= {"end": End.ERROR, "status": 429 if number % 500 == 49 else 500, "error": "rate limit"}
-    return Turn(replace(one.exchange, **change), one.transcript)  # type: ignore[arg-type]
-
-
-def searches(store: Store, session: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Every kind of query, and the ones that find little or nothing in a lot."""
-    for text in (
-        "answer", "answer -rate", "answer 77", "ans*", '"answer 4242"', "agent:pi", "agent:pi status:failed",
-        "status:429", "model:rare", "model:rare agent:codex", "since:1d", "since:40d until:39d",
-        "answer since:40d until:39d",
-        f"answer session:{session}", "kind:retry", "kind:side", "has:feedback", "release:none@1",
-        "-agent:pi -model:large", "agent:nobody answer", "-nothing agent:pi",
-    ):  # fmt: skip
-        yield f"search {text[:60]}", lambda text=text: store.search(parse(text))  # type: ignore[misc]
-    for text in ("agent:pi", "answer", "status:429", "kind:side"):
-        yield f"sessions {text}", lambda text=text: store.sessions_with(parse(text))  # type: ignore[misc]
-    yield "rollup, 30 days", lambda: store.rollups("day", since_ns=time.time_ns() - 30 * 86_400_000_000_000)
-    yield (
-        "rollup, 48 hours by agent and model",
-        lambda: store.rollups("hour", since_ns=time.time_ns() - 48 * 3_600_000_000_000, by=("agent", "model")),
-    )
 
 
 def spans(folder: Path, turns: int) -> None:

@@ -148,7 +148,7 @@ def started(name: str, port: int, how: Start, *, folder: Path, core: str = _SERV
     with log.open("wb") as output:
         process = subprocess.Popen(
             ["taskset", "-c", core, *command], env={**os.environ, **how.env}, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True,
+            stderr=subprocess.STDOUT,
         )  # fmt: skip
     server, deadline = Server(name, port, process, how.headers, how.model), time.monotonic() + how.seconds
     while process.poll() is None and time.monotonic() < deadline:

@@ -74,6 +74,11 @@ def ensure_daemon(home: Home, command: Sequence[str] = DAEMON) -> Client:
     return Client(home.socket)
 
 
+def answers_soon(home: Home, seconds: float) -> bool:
+    """Whether a daemon that somebody else started answers within that time."""
+    return _until(lambda: probe(home) is not None, seconds)
+
+
 def stop_daemon(home: Home, *, drain: float = DRAIN_SECONDS) -> bool:
     """Let the daemon finish what is in flight, at most ``drain`` seconds, and end. False when none was there."""
     if probe(home) is None:

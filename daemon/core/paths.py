@@ -70,6 +70,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "paused.json"
 
     @property
+    def login(self) -> Path:
+        """What was written so that the daemon starts at login."""
+        return self.root / "login.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

@@ -11,6 +11,7 @@ at. Time is linear in the data: every look around a run is bounded.
 
 import hmac
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
@@ -25,6 +26,10 @@ _RUN: Final = b"\1" * 16
 #: From here on base64 is an image, a signature or an archive, not a key.
 _BASE64_MAP: Final = bytes(1 if byte in _RUN_BYTES + b"/+" else 0 for byte in range(256))
 _BLOB: Final = b"\1" * 1024
+#: How long base64 may be to be looked into, and what decodes to text begins with.
+_ENCODED_LEAST: Final = 24
+_ENCODED_MOST: Final = 64 << 10
+_TEXT_BYTES: Final = bytes(range(32, 127)) + b"\t\n\r"
 _DISTINCT: Final = 10
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAME_BYTES: Final = _LETTERS + b"._-/:|?"
@@ -98,6 +103,14 @@ _PASSWORD: Final = re.compile(
 _PWD: Final = re.compile(rb"pwd\s{0,4}=\s{0,4}([^\s\"'\\,;&<>(){}\[\]$/~=]{6,128}={0,2})", re.IGNORECASE)
 
 
+#: A header with cookies, as it stands in a log or a command; their names stay.
+_COOKIES: Final = re.compile(
+    rb"cookie(?:\\{0,3}[\"'])?\s{0,4}[:=]\s{0,4}(?:\\{0,3}[\"'])?((?:[^\s\"'\\=;]{1,64}=[^\s\"'\\;]{1,4096};?\s{0,2}){1,32})",
+    re.IGNORECASE,
+)
+_COOKIE: Final = re.compile(rb"=([A-Za-z0-9_+/.%~:|-]{16,4096}={0,2})")
+
+
 class Redactor:
     """``key`` (any length, kept private) makes the marks: without it nobody can test a guess against one."""
 
@@ -148,6 +161,10 @@ def _all(data: bytes) -> Iterator[_Match]:
             yield *match.span(1), "credential"
     for match in _at(data, b"secret", _SECRET, lower):
         yield *match.span(1), "token"
+    for match in _at(data, b"cookie", _COOKIES, lower):
+        for one in _COOKIE.finditer(data, *match.span(1)):
+            if _is_random(one.group(1)):
+                yield *one.span(1), "cookie"
 
 
 def _at(
@@ -170,8 +187,14 @@ def _runs(data: bytes) -> Iterator[_Match]:
     chars = data.translate(_RUN_MAP)
     base64 = data.translate(_BASE64_MAP)
     blob = base64.find(_BLOB)
-    position = 0
+    position = decoded = 0
     while (begin := chars.find(_RUN, position)) >= 0:
+        if begin >= decoded:
+            encoded, decoded = _encoded(data, base64, _start(data, begin))
+            if encoded is not None:
+                position = decoded
+                yield encoded
+                continue
         if 0 <= blob < begin:
             position = _end(base64, max(begin, blob)) if base64.find(b"\0", blob, begin) < 0 else begin
             blob = base64.find(_BLOB, position)
@@ -181,6 +204,24 @@ def _runs(data: bytes) -> Iterator[_Match]:
         if found is not None:
             position = max(position, found[1])
             yield found
+
+
+def _encoded(data: bytes, base64: bytes, begin: int) -> tuple[_Match | None, int]:
+    """Base64 of a text that holds a secret (a file that was encoded to be passed on), and where that base64 ends."""
+    end = _end(base64, begin)
+    if not _ENCODED_LEAST <= end - begin <= _ENCODED_MOST or not _is_text(_decoded(data[begin : begin + 16])):
+        return None, begin + 1
+    found = next(_all(_decoded(data[begin:end])), None)
+    return (None if found is None else (begin, end, found[2])), end
+
+
+def _decoded(encoded: bytes) -> bytes:
+    whole = encoded[: len(encoded) // 4 * 4] if len(encoded) % 4 == 1 else encoded + b"=" * (-len(encoded) % 4)
+    return b64decode(whole, b"-_") if b"-" in whole or b"_" in whole else b64decode(whole)
+
+
+def _is_text(data: bytes) -> bool:
+    return not data.translate(None, _TEXT_BYTES)
 
 
 def _end(chars: bytes, begin: int) -> int:

@@ -66,6 +66,21 @@ class RecordRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """Where a record came from: its route, the folder and commit that its agent worked on, what else it was told.
+
+    ``note`` says what could not be read of it.
+    """
+
+    path: str
+    cwd: str | None
+    commit: str | None
+    subagent: str | None
+    tags: Mapping[str, str]
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReportRow:
     """Feedback as stored. ``undone_ns`` is set when a person took it back; the row stays."""
 

@@ -121,8 +121,9 @@ async def record(request: Request) -> Response:
     store, receipt = runtime(request).store, request.path_params["receipt"]
     row = await read(store.record, receipt)
     reports = await read(store.reports_on, [receipt])
-    signals = await read(store.signals_on, [row.seq])
-    return answer(asdict(row) | {"reports": reports.get(receipt, []), "signals": signals.get(row.seq, [])})
+    signals, place = await asyncio.gather(read(store.signals_on, [row.seq]), read(store.place, row.seq))
+    told = {"reports": reports.get(receipt, []), "signals": signals.get(row.seq, [])}
+    return answer(asdict(row) | asdict(place) | told)
 
 
 async def record_bytes(request: Request) -> Response:

@@ -80,6 +80,8 @@ def _envelopes(store: Store, session: SessionRow) -> Iterator[dict[str, Any]]:
 
 def _response(row: RecordRow, stored: StoredMessage) -> dict[str, Any]:
     """The answer in its dialect's whole form, whether or not it was streamed."""
+    if row.dialect is Dialect.RESPONSES:  # its items, one after the other
+        return {"id": row.receipt, "model": row.model, "status": "completed", "output": _json(b"[%s]" % stored.raw)}
     message = _json(stored.raw)
     if row.dialect is Dialect.CHAT:
         choices = [{"index": 0, "message": message, "finish_reason": row.stop_reason}]
@@ -91,7 +93,7 @@ def _response(row: RecordRow, stored: StoredMessage) -> dict[str, Any]:
             "id": row.receipt, "type": "message", "role": "assistant", "model": row.model, "content": blocks,
             "stop_reason": row.stop_reason,
         }  # fmt: skip
-    return {"id": row.receipt, "model": row.model, "output": message if isinstance(message, list) else [message]}
+    return {"id": row.receipt, "model": row.model, "content": message}
 
 
 def _session(store: Store, session: SessionRow, form: str) -> Iterator[dict[str, Any]]:

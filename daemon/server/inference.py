@@ -1,18 +1,24 @@
 """Inference routes that answer from what the daemon knows: the model list and token counts."""
 
+import asyncio
 import time
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from daemon.core.errors import NotFound, ReefError
+from daemon.core.errors import BadRequest, NotFound, ReefError
 from daemon.core.records import Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
 from daemon.server.incoming import ClientGone, plain, read_body, until_gone
 from daemon.server.proxy import worded
+from daemon.wire import estimate
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.rename import renamed
+
+#: How providers that speak messages but do not count say so.
+_CANNOT: Final = (404, 405, 501)
 
 
 def _entry(name: str) -> dict[str, object]:
@@ -50,7 +56,9 @@ async def model(request: Request) -> Response:
 
 
 async def count_tokens(request: Request) -> Response:
-    """``POST /v1/messages/count_tokens``: exact where the engine is ours, the provider's own answer otherwise."""
+    """``POST /v1/messages/count_tokens``: exact where the engine is ours, the provider's own answer where it has one,
+    else an estimate.
+    """
     try:
         raw = await read_body(request.scope, request.receive, runtime(request).config.server.max_body_mb << 20)
         counted = await until_gone(_counted(request, raw), request.receive)
@@ -68,11 +76,25 @@ async def _counted(request: Request, raw: bytes) -> Response:
     target = runtime(request).router.choose(codec.peek(body).model, Dialect.MESSAGES)
     if not isinstance(target.engine, RelayEngine):
         return answer({"input_tokens": await target.engine.count(codec.parse(body))})
+    if Dialect.MESSAGES not in target.engine.dialects:
+        return await _estimated(body)
     headers = list(request.headers.raw)
     if target.model is not None:
         raw = renamed(body, target.model)
         headers = [(name, value) for name, value in headers if name != b"content-encoding"]
-    return await _relayed(target.engine, request, headers, raw)
+    counted = await _relayed(target.engine, request, headers, raw)
+    return await _estimated(body) if counted.status_code in _CANNOT else counted
+
+
+async def _estimated(body: bytes) -> Response:
+    return answer({"input_tokens": await asyncio.to_thread(_estimate, body)})
+
+
+def _estimate(body: bytes) -> int:
+    try:
+        return estimate.tokens(codec_of(Dialect.MESSAGES).parse(body))
+    except BadRequest:  # something in it that only its vendor reads: its text at least
+        return round(estimate.text_tokens(body.decode("utf-8", "replace")))
 
 
 async def _relayed(engine: RelayEngine, request: Request, headers: Headers, raw: bytes) -> Response:

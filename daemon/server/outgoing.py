@@ -101,6 +101,9 @@ class Outgoing:
         self._headers = [*headers, *self._own()]
         call.stream = header(headers, b"content-type").lower().startswith("text/event-stream")
         if call.stream:
+            # Its end is what follows the last bytes: with a length a client would take those for it, before the record
+            # is on disk, and nothing of ours could stand in the place of what is missing.
+            self._headers = [pair for pair in self._headers if pair[0].lower() != b"content-length"]
             self._relay = Relay() if not call.encoding else None
             await self._start()
 

@@ -5,7 +5,6 @@ says of retrying stay as they are.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,6 +13,7 @@ from daemon.core.errors import EngineError
 from daemon.core.generation import EngineEvent
 from daemon.core.records import ChatRequest, Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest, RelayResponse
+from daemon.wire import jsontext
 from daemon.wire.base import dialect
 from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.errors import error_message
@@ -134,8 +134,8 @@ def _read(reader: Reader, name: str, data: str) -> list[EngineEvent]:
 
 def _object(data: bytes) -> dict[str, object]:
     try:
-        value = json.loads(data)
-    except ValueError:
+        value = jsontext.decode(data)
+    except jsontext.NotJson:
         value = None
     if not isinstance(value, dict):
         raise EngineError(f"the provider sent what is no JSON object: {data[:80].decode('utf-8', 'replace')!r}")

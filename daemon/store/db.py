@@ -15,7 +15,7 @@ from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.core.rows import NewReport, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
+from daemon.core.rows import NewReport, RecordPlace, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
 from daemon.store import (
     afterwards,
     audit,
@@ -68,8 +68,7 @@ class Store:
     def open(
         cls, path: Path, durability: Durability = "full", redact: Redact | None = None, *, read: Read | None = None
     ) -> "Store":
-        """Open or make the store at ``path``. Raises StoreError. ``read`` reads a stored message; without it there are
-        no signals.
+        """Open or make the store at ``path``. Raises StoreError. ``read`` reads a message; without it, no signals.
 
         ``redact`` sees whatever a transcript did not: bodies that could not be parsed, error texts, paths, feedback.
         Without it an own redactor does, whose marks are only comparable within this process.
@@ -175,6 +174,11 @@ class Store:
         """Raises NotFound, as all that take a receipt."""
         with self._pool.reader() as reader:
             return records.record(reader, receipt)
+
+    def place(self, seq: int) -> RecordPlace:
+        """Where a record that is there came from."""
+        with self._pool.reader() as reader:
+            return records.place(reader, seq)
 
     def request(self, receipt: str) -> bytes:
         """The request's body, redacted, otherwise byte for byte."""

@@ -15,6 +15,7 @@ _SHORT: Final = 6
 #: How agents' own chores begin or what gives them away, as their requests were seen.
 _CHORES: Final = (
     "Generate a title for this conversation:",  # OpenCode
+    "Generate a short, descriptive title (3-7 words) for a conversation",  # Hermes
     "Managed memory has TWO directories",  # Qwen Code, memory extraction
     "generates concise, one-line Git commit messages",  # Aider
 )

@@ -214,7 +214,7 @@ class Ledger:
         exchange, transcript = new.exchange, new.transcript
         ids = [item.id for item in parts.kept]
         base, kept, depth = self._base(db, ids, place, parts.known)
-        seen = kept if place.edge in (Edge.REWRITE, Edge.COMPACTION) else place.seen
+        seen = place.seen or (kept if place.edge in (Edge.REWRITE, Edge.COMPACTION) else 0)
         size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
         tags = json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True) if exchange.tags else "{}"
         db.execute(

@@ -95,7 +95,9 @@ def place(db: sqlite3.Connection, new: Incoming) -> Place:
         return _placed(Place(session, kind, Edge.START))
     if kind is Kind.SUBAGENT:
         return Place(session, kind, Edge.SPAWN, tree.last_of(db, keyed.id, new.exchange.spawner) or keyed.main_seq)
-    return _placed(Place(session, kind, _rewritten(db, new, keyed.main_seq), keyed.main_seq))
+    kept = _by_tail(db, new, session)
+    parent, seen = (keyed.main_seq, 0) if kept is None else (kept.seq, kept.covered)
+    return _placed(Place(session, kind, _rewritten(db, new, parent), parent, seen))
 
 
 def _rewritten(db: sqlite3.Connection, new: Incoming, before: int) -> Edge:
@@ -142,14 +144,14 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
     return _placed(Place(None, kind, Edge.FORK, found.seq, found.covered, owner.id))
 
 
-def _by_tail(db: sqlite3.Connection, new: Incoming) -> tree.Found | None:
+def _by_tail(db: sqlite3.Connection, new: Incoming, session: int | None = None) -> tree.Found | None:
     """The record whose answer is the last one that was sent along, with what led to it: resumed under a new beginning,
     as Qwen Code does, or after a compaction that kept the end."""
     last = max((n for n, message in enumerate(new.transcript.messages) if message.role == "assistant"), default=0)
     if new.exchange.subagent is not None or kinds.is_chore(new.transcript.messages):
         return None
     point = tree.tail(new.exchange.scenario, new.exchange.dialect, new.said, last)
-    return None if point is None else tree.find_tail(db, point)
+    return None if point is None else tree.find_tail(db, point, last + 1, session)
 
 
 def _by_key(db: sqlite3.Connection, new: Incoming) -> _Open | None:

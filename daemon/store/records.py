@@ -1,10 +1,11 @@
 """Reading record rows: lists, one record, the last answer. Pages are keyset pages over ``seq``."""
 
+import json
 from collections.abc import Sequence
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.records import Dialect, End, Kind
-from daemon.core.rows import RecordRow
+from daemon.core.rows import RecordPlace, RecordRow
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page, page_size
 from daemon.store.sessions import last_session
@@ -21,6 +22,14 @@ def record(reader: Reader, receipt: str) -> RecordRow:
     if row is None:
         raise NotFound(f"no record {receipt!r}", hint="reef traces list")
     return _row(reader, row)
+
+
+def place(reader: Reader, seq: int) -> RecordPlace:
+    """Of a record that is there."""
+    path, cwd, commit, subagent, tags, note = reader.db.execute(
+        "SELECT path, cwd, git_commit, subagent, tags, note FROM request WHERE seq = ?", (seq,)
+    ).fetchone()
+    return RecordPlace(path, cwd, commit, subagent, json.loads(tags), note)
 
 
 def by_seq(reader: Reader, seq: int) -> RecordRow:

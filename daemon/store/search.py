@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from daemon.core.rows import Hit, SearchPage
 from daemon.store import messages as content
-from daemon.store import records, rollups, titles
+from daemon.store import records, rollups
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page_size
 from daemon.store.query import Field, Query
 from daemon.store.requests import new_ids
+from daemon.store.snippets import snippets
 
 #: Records looked at in one go, and in one page.
 _WINDOW: Final = 900
@@ -23,9 +24,12 @@ _WINDOWS: Final = 3
 #: Records whose text is read in a page that asks for a phrase, and that are looked up in the index one by one.
 _READ: Final = 60
 _LOOKED_UP: Final = 90
-_AROUND: Final = 60
 _LAST: Final = 1 << 62
 
+#: The sessions whose id begins so; lists show beginnings. More of them are no name.
+_NAMED: Final = "(SELECT id FROM session WHERE uid >= ? AND uid < ? LIMIT 50)"
+#: Letters of a whole id.
+_WHOLE: Final = 30
 #: Where a field can be walked: one value of it, newest first.
 _WALKS: Final = {
     "session": "SELECT seq FROM record WHERE session = (SELECT id FROM session WHERE uid = ?)",
@@ -44,7 +48,7 @@ _RANKS: Final = (
     "session", "has:feedback", "status", "has:error", "kind", "signal", "model", "agent", "scenario"
 )  # fmt: skip
 _CHECKS: Final = {
-    "session": "r.session IN (SELECT id FROM session WHERE uid = ?)",
+    "session": f"r.session IN {_NAMED}",
     "signal": "EXISTS (SELECT 1 FROM signal g WHERE g.name = ? AND g.seq = r.seq)",
     "model": "r.model_asked IN (SELECT id FROM name WHERE text = ?)",
     "agent": "coalesce(r.agent, 0) IN (SELECT id FROM name WHERE text = ?)",
@@ -86,7 +90,7 @@ def search(reader: Reader, query: Query, limit: int, before: str | None) -> Sear
     for window in _windows(reader, query, _start(before), want=size):
         room = size - len(found)
         part = window.seqs[: _READ if query.phrases else room]
-        lines = _snippets(reader, part, query) if query.words else dict.fromkeys(part)
+        lines = snippets(reader, part, query) if query.words else dict.fromkeys(part)
         fit = [seq for seq in part if not query.phrases or lines[seq] is not None][:room]
         found += [Hit(records.by_seq(reader, seq), lines[seq]) for seq in fit]
         if len(fit) == room or len(part) < len(window.seqs):
@@ -107,7 +111,7 @@ def sessions_with(reader: Reader, query: Query, limit: int, before: str | None) 
     for window in _windows(reader, query, start, want=_WINDOW):
         seqs = window.seqs
         if query.phrases:
-            lines = _snippets(reader, seqs[:_READ], query)
+            lines = snippets(reader, seqs[:_READ], query)
             seqs = [seq for seq, line in lines.items() if line is not None]
         for seq, id, uid, updated in _sessions_of(reader, seqs):
             if id in seen:
@@ -200,9 +204,11 @@ def _bounds(reader: Reader, query: Query) -> tuple[int, int | None]:
     """Seqs between which all that the query asks for lies."""
     low, high = rollups.bounds(reader.db, query.since_ns, query.until_ns)
     if session := query.one("session"):
-        id = "(SELECT id FROM session WHERE uid = ?)"
-        (first,) = reader.db.execute(f"SELECT min(seq) FROM record WHERE session = {id}", (session,)).fetchone()
-        (last,) = reader.db.execute(f"SELECT max(seq) FROM record WHERE session = {id}", (session,)).fetchone()
+        id, values = ("= (SELECT id FROM session WHERE uid = ?)", (session,)) if len(session) >= _WHOLE else (
+            f"IN {_NAMED}", (session, f"{session}~"),
+        )  # fmt: skip
+        (first,) = reader.db.execute(f"SELECT min(seq) FROM record WHERE session {id}", values).fetchone()
+        (last,) = reader.db.execute(f"SELECT max(seq) FROM record WHERE session {id}", values).fetchone()
         low, high = max(low, first or _LAST), min(_LAST if high is None else high, last or 0)
     return low, high
 
@@ -223,7 +229,9 @@ def _walk(query: Query) -> _Walk:
 
 def _rank(field: Field) -> int | None:
     """How much walking its index narrows a search, the most first; None where it has none."""
-    if field.without or field == Field("kind", "main") or field == Field("status", "ok"):
+    if field.without or field in (Field("kind", "main"), Field("status", "ok")):
+        return None
+    if field.name == "session" and len(field.value) < _WHOLE:
         return None
     key = f"has:{field.value}" if field.name == "has" else field.name
     return _RANKS.index(key) if key in _RANKS else None
@@ -259,37 +267,10 @@ def _checks(query: Query, walk: _Walk) -> tuple[str, list[object]]:
 def _condition(field: Field) -> tuple[str, list[object]]:
     if field.name == "has":
         return _HAS[field.value], []
+    if field.name == "session":
+        return _CHECKS["session"], [field.value, f"{field.value}~"]
     if field.name != "status":
         return _CHECKS[field.name], [field.value]
     if field.value == "failed":
         return _HAS["error"], []
     return ("r.status = ?", [int(field.value)]) if field.value.isdigit() else ('r."end" = ?', [field.value])
-
-
-def _snippets(reader: Reader, seqs: Sequence[int], query: Query) -> dict[int, str | None]:
-    """For each record the line around what was asked for; None where a phrase does not stand in any one message."""
-    ids = {seq: new_ids(reader.db, seq) for seq in seqs}
-    for seq in seqs:
-        (answer,) = reader.db.execute("SELECT answer FROM request WHERE seq = ?", (seq,)).fetchone()
-        ids[seq] += [answer] if answer is not None else []
-    wanted = list({id for each in ids.values() for id in each})
-    texts = {
-        id: one.text for id, one in zip(wanted, content.messages(reader, wanted), strict=True) if one.role != "system"
-    }
-    return {seq: _line([texts[id] for id in ids[seq] if id in texts], query) for seq in seqs}
-
-
-def _line(texts: list[str], query: Query) -> str | None:
-    folded = [" ".join(text.casefold().split()) for text in texts]
-    phrases = [" ".join(phrase.casefold().split()) for phrase in query.phrases]
-    if not all(any(phrase in text for text in folded) for phrase in phrases):
-        return None
-    sought = [*phrases, *(word.rstrip("*").casefold() for word in query.words)]
-    for text, low in zip(texts, folded, strict=True):
-        plain = " ".join(text.split())
-        for word in sought:
-            if (at := low.find(word)) >= 0:
-                begin = max(0, at - _AROUND)
-                line = titles.one_line(plain[begin : at + len(word) + _AROUND])
-                return f"…{line}" if begin else line
-    return ""

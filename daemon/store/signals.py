@@ -23,7 +23,7 @@ _STATUS: Final = re.compile(
     r"|^Process exited with code (\d+)$"  # Codex
     r"|^Exit Code: (\d+)$"  # Qwen Code
     r"|\A<returncode>(-?\d+)</returncode>"  # mini-swe-agent
-    r"|\A\{[^\n]{0,2000}\"(?:returncode|exit_code)\": ?(-?\d+)"  # Mistral Vibe; Hermes, where the output is short
+    r"|\A\{\s*[^\n]{0,2000}\"(?:returncode|exit_code)\": ?(-?\d+)"  # Mistral Vibe, mini-swe-agent; Hermes if short
     r"|\"exit_code\": ?(-?\d+), \"error\": (?:null|\"[^\"]*\")\}\Z"  # Hermes
     r"|^\(?Command exited with code (\d+)\)?\s*\Z",  # Pi, OpenClaw
     re.MULTILINE,
@@ -73,7 +73,9 @@ def of(shown: Shown, new: Sequence[Message]) -> Iterator[Signal]:
         return
     if shown.left is not None:
         yield Signal(shown.left, SignalName.LEFT)
-    for message in new:
+    # What stands before an answer that came along was said before: a history that was written anew repeats it.
+    answered = max((n for n, message in enumerate(new) if message.role == "assistant"), default=-1)
+    for message in new[answered + 1 :]:
         yield from _of_message(shown.parent, shown.dialect, message)
 
 

@@ -71,9 +71,9 @@ def tail(scenario: str, dialect: Dialect, said: Sequence[bytes], at: int) -> byt
     return blake2b(words + b"".join(said[at - _TAIL : at + 1]), digest_size=16).digest()
 
 
-def find_tail(db: sqlite3.Connection, point: bytes) -> Found | None:
+def find_tail(db: sqlite3.Connection, point: bytes, covered: int, session: int | None = None) -> Found | None:
     """The latest record with that point, where a single session has it."""
-    found = _at(db, point, 0, None)
+    found = _at(db, point, covered, session)
     return found[0] if found and _one_session(found) else None
 
 

@@ -42,10 +42,10 @@ class MessagesAssembler:
             self._start(message if isinstance(message, dict) else {})
         elif kind == "content_block_start":
             block = data.get("content_block")
-            self._blocks[data.get("index")] = dict(block) if isinstance(block, dict) else {"type": "text", "text": ""}
+            self._blocks[_index(data)] = dict(block) if isinstance(block, dict) else {"type": "text", "text": ""}
         elif kind == "content_block_delta":
             delta = data.get("delta")
-            self._delta(data.get("index"), delta if isinstance(delta, dict) else {})
+            self._delta(_index(data), delta if isinstance(delta, dict) else {})
         elif kind == "message_delta":
             delta = data.get("delta")
             self._start({**(delta if isinstance(delta, dict) else {}), "usage": data.get("usage")})
@@ -63,7 +63,7 @@ class MessagesAssembler:
                 self._usage[name] = value
 
     def _delta(self, index: object, delta: dict[str, Any]) -> None:
-        kind = delta.get("type")
+        kind = str(delta.get("type"))
         block = self._blocks.setdefault(index, {"type": "tool_use" if kind == "input_json_delta" else "text"})
         if kind == "input_json_delta":
             written = delta.get("partial_json")
@@ -98,3 +98,8 @@ class MessagesAssembler:
             cached=cached,
         )
         return self._answer
+
+
+def _index(data: dict[str, Any]) -> int | None:
+    index = data.get("index")
+    return index if isinstance(index, int) else None

@@ -49,7 +49,7 @@ class ResponsesReader:
         return events
 
     def event(self, name: str, data: dict[str, Any]) -> list[EngineEvent]:
-        kind, index, item = data.get("type") or name, data.get("output_index"), data.get("item")
+        kind, index, item = _text(data.get("type")) or name, data.get("output_index"), data.get("item")
         index = index if isinstance(index, int) else None
         if kind in _SAID:
             return self._said(kind, index, data)

@@ -14,7 +14,7 @@ from daemon.wire.fields import Fields, read_object, wrong
 from daemon.wire.responses_items import full, is_answer, message
 
 #: Items that only their vendor can read, and that say nothing to another: skipped.
-_SKIPPED: Final = frozenset({"compaction", "compaction_trigger", "additional_tools", "configuration_update"})
+_SKIPPED: Final = ("compaction", "compaction_trigger", "additional_tools", "configuration_update")
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 _READABLE: Final = ("input_text", "output_text", "text", "input_image", "refusal", "summary_text", "reasoning_text")
 

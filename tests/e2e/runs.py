@@ -21,7 +21,7 @@ from daemon.core.paths import Home
 from tests.e2e.agents import Agent, installed
 from tests.fakes import shapes
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
-from tests.fakes.provider import TASK, Call, Fault, Provider, Turn, running_provider
+from tests.fakes.provider import TASK, Call, Fault, Provider, Received, Turn, running_provider
 
 KEY: Final = "sk-canary-9f8e7d6c5b4a39281706"
 PROMPT: Final = "create hello.txt"
@@ -58,6 +58,11 @@ class Run:
     @property
     def project(self) -> Path:
         return self.user / "project"
+
+    @property
+    def asked(self) -> list[Received]:
+        """What reached the provider for an answer; some agents look around first."""
+        return [one for one in self.provider.requests if one.method == "POST"]
 
     @property
     def kinds(self) -> Counter[str]:
@@ -161,13 +166,13 @@ def left(run: Run) -> Counter[str]:
         run.provider.faults.append(Fault(hang=True))
     process = run.start(PROMPT)
     try:
-        until(lambda: any(one.json().get("tools") or not run.agent.calls for one in run.provider.requests), "asked", 60)
+        until(lambda: any(one.json().get("tools") or not run.agent.calls for one in run.asked), "asked", 60)
         for _ in range(3):  # some ask whether that was meant
             os.killpg(process.pid, signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(5)
                 break
-        asked = len(run.provider.requests)
+        asked = len(run.asked)
         until(lambda: len(run.daemon.get("/reef/records")["items"]) == asked, "records of what nobody waited for", 30)
     finally:
         process.kill()
@@ -201,8 +206,13 @@ def translated(run: Run) -> Counter[str]:
     return task(run)
 
 
+def spoilt(run: Run) -> Counter[str]:
+    """As `faults`, by a provider that speaks another dialect."""
+    return faults(run)
+
+
 SCENARIOS: Final[dict[str, Callable[[Run], Counter[str]]]] = {
-    scenario.__name__: scenario for scenario in (faults, continued, spawned, translated, left, task)
+    scenario.__name__: scenario for scenario in (faults, spoilt, continued, spawned, translated, left, task)
 }
 
 

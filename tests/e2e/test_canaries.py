@@ -107,6 +107,8 @@ def test_what_an_agent_sends(daemon: RunningDaemon, provider: Scripted) -> None:
     env = f"DB=postgres://me:{plant('url password', 'pw{}')}@db/x\nTOKEN={plant('env token', '{}')}\nHOME=/home/me\n"
     key = f"-----BEGIN PRIVATE KEY-----\n{pem}\n-----END PRIVATE KEY-----\n"
     arguments = json.dumps({"headers": {"Authorization": f"Bearer {plant('tool call, escaped', '{}')}"}})
+    cookies = f"> Cookie: theme=dark; sid={plant('cookie in a log', '{}')}\n"
+    CANARIES["encoded file"] = base64.b64encode(f"# .env\nK={plant('key in it')}\n".encode()).decode()[12:]
     body = {
         "model": plant("model name"),
         "user": plant("user field"),
@@ -117,7 +119,7 @@ def test_what_an_agent_sends(daemon: RunningDaemon, provider: Scripted) -> None:
             {"role": "user", "content": f"ünï {plant('user text')}\n{key}"},
             {"role": "assistant", "content": None, "tool_calls": [
                 {"id": "t1", "type": "function", "function": {"name": "sh", "arguments": arguments}}]},
-            {"role": "tool", "tool_call_id": "t1", "content": env},
+            {"role": "tool", "tool_call_id": "t1", "content": f"{env}{cookies}IyAuZW52Cks9{CANARIES['encoded file']}"},
             {"role": "user", "content": [
                 {"type": "text", "text": json.dumps({"nested": json.dumps({"k": plant("doubly escaped")})})},
                 {"type": "text", "text": f"see /home/me/{plant('file name', 'ghp_{}')}/notes.txt"},

@@ -42,7 +42,7 @@ CODEX: Final = Agent(
     "node_modules/@openai/codex/bin/codex.js",
     ("exec", _FREE),
     again=("exec", "resume", "--last", _FREE),
-    node="node",
+    node="own",
     script=_runs,
     stored_as="codex",
 )
@@ -80,7 +80,7 @@ def test_its_tools_tell_how_they_ended_and_the_person_what_came_next(spoken: str
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_nothing_is_kept_of_the_key(spoken: str, runs: Runs) -> None:
     run = runs[spoken, "continued"].result()
-    assert all(KEY in str(one.headers) for one in run.provider.requests)
+    assert all(KEY in str(one.headers) for one in run.asked)
     assert not any(KEY.encode() in kept for kept in run.kept)
 
 

@@ -182,8 +182,39 @@ KEPT = [
     "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "token: aaaaaaaaaaaaaaaaaaaa1",
+    "Set-Cookie: theme=dark; Path=/; Expires=Wed, 21 Oct 2026 07:28:00 GMT",
+    "the cookie: chocolate=verygoodandverylong",
+    base64.b64encode(b"Hello world, here is a text without anything to hide in it. " * 3).decode(),
+    '"cursor": "' + base64.b64encode(b'{"page": 4, "sort": "created_at", "id": 918273645}').decode() + '"',
     "",
 ]
+
+
+@pytest.mark.parametrize("before", ["", "x", "xy", '{"a": "', "=", "line\n", 'doubly \\"'])
+@pytest.mark.parametrize(("kind", "secret"), SECRETS[:8])
+def test_a_key_in_a_text_that_was_encoded_goes(kind: str, secret: str, before: str) -> None:
+    """``base64 .env``: what an agent's tool prints, on a line or in JSON."""
+    encoded = base64.b64encode(f"# a file\nKEY={secret}\nOTHER=1\n".encode()).decode()
+    shown = redact(f"$ base64 .env {before} {encoded}\n")
+    assert encoded[8:40] not in shown
+    assert f"[redacted:{kind}:" in shown
+    assert redact(shown) == shown
+    assert json.loads(redact(json.dumps({"out": f"a\n{encoded}"})))["out"].startswith("a\n[redacted:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cookie: theme=dark; sid={}", "curl -H 'Cookie: sid={}' http://x", '{{"Set-Cookie": "sid={}; Path=/"}}',
+        "set-cookie: a=1; b=2; __Host-s={}; HttpOnly",
+    ],
+)  # fmt: skip
+def test_cookies_go_and_their_names_stay(text: str) -> None:
+    secret = some(32)
+    shown = redact(text.format(secret))
+    assert secret not in shown
+    assert "=[redacted:cookie:" in shown
+    assert redact(shown) == shown
 
 
 @pytest.mark.parametrize("text", KEPT)
@@ -243,6 +274,9 @@ def test_bytes_of_any_kind_are_taken(data: bytes) -> None:
         b"a", b"/", b"sk-", b"sk-/+", b"://:@", b"://", b"password=", b"PRIVATE KEY", b"-----BEGIN ", b"secret:",
         b"-----BEGIN RSA PRIVATE KEY-----", b"token=aaaaaaaaaaaaaaa1 ", b"eyJaaaaaaaaaaaaaaaa.eyJ.", b"a1B2c3D4/+",
         b"SG.aaaaaaaaaaaaaaaa", b"\\", b"pwd=", b"Bearer ", b'"', b"aB3-" * 250 + b"/",
+        b"cookie=", b"cookie: a=b; ", b"cookie: sid=aB3dE5fG7hJ9kL1m; ",
+        base64.b64encode(b"nothing to hide in this line"), base64.b64encode(b"key: sk-0") + b" ",
+        base64.b64encode(base64.b64encode(b"token=aB3dE5fG7hJ9kL1mN")) + b"/",
     ],
 )  # fmt: skip
 def test_time_is_linear(piece: bytes) -> None:

@@ -66,3 +66,29 @@ def test_all_of_it_or_a_page(daemon: RunningDaemon) -> None:
 def test_an_unknown_form_is_refused(daemon: RunningDaemon) -> None:
     status, told = daemon.control("GET", "/reef/export?form=csv")
     assert (status, told["error"]["kind"]) == (400, "usage")
+
+
+def test_every_dialect_goes_out_as_it_came_in(daemon: RunningDaemon) -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "bash", "arguments": "{}"}
+    text = [{"type": "output_text", "text": "by responses"}]
+    payloads: dict[str, dict[str, Any]] = {
+        "responses": {
+            "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "q"}]}],
+            "response": {"output": [{"type": "message", "role": "assistant", "content": text}, call]},
+        },
+        "messages": {
+            "system": "s",
+            "messages": [{"role": "user", "content": "q"}],
+            "response": {"content": [{"type": "tool_use", "id": "c1", "name": "bash", "input": {"a": 1}}]},
+        },
+    }
+    client = Client(daemon.home.socket)
+    for name, payload in payloads.items():
+        line = {"agent_record_id": f"dialect-{name}", "request_type": "inference", "payload": {"model": "m", **payload}}
+        client.post("/reef/records/batch", {"records": [line]}, scope=f"dialect-{name}")
+        (out,) = exported(daemon, scenario=f"dialect-{name}")
+        field = "output" if name == "responses" else "content"
+        assert out["payload"]["response"][field] == payload["response"][field]
+        (talk,) = exported(daemon, form="openai", scenario=f"dialect-{name}")
+        answer = talk["messages"][-1]
+        assert answer["tool_calls"][0]["function"]["name"] == "bash"

@@ -24,8 +24,11 @@ def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
     config = f"""
 server: {{port: 0}}
 engine: claude
-engines: {{claude: {{base_url: "{provider.url}/v1", api: anthropic}}}}
-models: {{local: embedded, "gpt-*": claude}}
+engines:
+  claude: {{base_url: "{provider.url}/v1", api: anthropic}}
+  chat: {{base_url: "{provider.url}/v1"}}
+  mute: {{base_url: "{provider.url}/nothing/v1", api: anthropic}}
+models: {{local: embedded, "gpt-*": claude, "chat-*": chat, "mute-*": mute}}
 """
     with running_daemon(module_home, config) as running:
         yield running
@@ -38,6 +41,21 @@ def test_counting_is_the_providers_where_the_model_is(daemon: RunningDaemon, pro
     assert json.loads(raw)["input_tokens"] > 0
     assert headers["content-type"] == "application/json"
     assert provider.requests[-1].query == "beta=true"
+
+
+@pytest.mark.parametrize("model", ["chat-1", "mute-1"])
+def test_where_the_provider_cannot_count_the_answer_is_an_estimate(daemon: RunningDaemon, model: str) -> None:
+    """Claude Code sums up its conversation by it: https://github.com/icebear0828/codex-proxy/pull/612"""
+    body = {"model": model, "messages": [{"role": "user", "content": "one two three " * 100}]}
+    status, _, raw = daemon.post("/v1/messages/count_tokens?beta=true", body)
+    assert status == 200
+    assert 250 < json.loads(raw)["input_tokens"] < 400
+
+
+def test_what_only_its_vendor_reads_is_counted_by_its_text(daemon: RunningDaemon) -> None:
+    content = [{"type": "document", "source": {"type": "text", "data": "one two three " * 100}}]
+    body = {"model": "chat-1", "messages": [{"role": "user", "content": content}]}
+    assert json.loads(daemon.post("/v1/messages/count_tokens", body)[2])["input_tokens"] > 250
 
 
 def test_counting_stops_when_the_client_leaves(daemon: RunningDaemon, provider: Provider) -> None:

@@ -63,6 +63,12 @@ async def test_a_streams_head_goes_out_before_anything_is_there(client: Client) 
     assert client.header(b"x-reef-release-id") == b"base"
 
 
+async def test_a_streams_length_is_not_told_since_its_end_must_wait(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*SSE, (b"Content-Length", b"9")])
+    assert client.header(b"Content-Length") is None
+
+
 async def test_a_streams_events_pass_at_once_and_its_end_waits(client: Client) -> None:
     outgoing = Outgoing(call(), client)
     await outgoing.begin(200, SSE)

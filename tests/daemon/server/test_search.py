@@ -66,3 +66,10 @@ def test_what_is_refused_is_named(daemon: RunningDaemon, path: str, named: str) 
     assert status == 400
     assert error["error"]["kind"] == "usage"
     assert named in error["error"]["message"]
+
+
+def test_a_record_tells_where_it_came_from(daemon: RunningDaemon) -> None:
+    told = {"x-reef-cwd": "/home/dev/app", "x-reef-commit": "abc", "x-reef-tag-run": "7"}
+    row = daemon.get(f"/reef/records/{say(daemon, 'placed', **told)}")
+    assert (row["cwd"], row["commit"], row["tags"]) == ("/home/dev/app", "abc", {"run": "7"})
+    assert (row["path"], row["subagent"], row["note"]) == ("/v1/chat/completions", None, None)

@@ -38,9 +38,6 @@ def test_a_long_conversation_that_quotes_a_chore_is_none() -> None:
     assert not is_chore([system("s"), *[user("x")] * 6, asked])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Hermes 0.19 after a conversation that was continued, whose title quotes no title"
-)
 def test_a_title_for_a_later_exchange_is_a_chore() -> None:
     asked = system(
         "Generate a short, descriptive title (3-7 words) for a conversation that starts with the following …"

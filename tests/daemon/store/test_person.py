@@ -23,11 +23,8 @@ from daemon.store.person import is_interruption, written
         "The conversation history before this point was compacted into the following summary:\n\n<summary>x</summary>",
         "The connection dropped mid-response. Resume directly from where you left off",
         "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>> the time is now",
-        pytest.param(
-            "[System: The previous response was cut off by a network error mid-stream. Continue exactly where you left "
-            "off. Do not restart or repeat prior text. Finish the answer directly.]",
-            marks=pytest.mark.xfail(strict=True, reason="Hermes 0.19 after an answer that broke off: not known yet"),
-        ),
+        "[System: The previous response was cut off by a network error mid-stream. Continue exactly where you left "
+        "off. Do not restart or repeat prior text. Finish the answer directly.]",
         "  \n ",
     ],
 )
@@ -43,16 +40,14 @@ def test_what_an_agent_wrote_is_no_persons_word(text: str) -> None:
         ("why does <b>this</b> fail?", "why does <b>this</b> fail?"),
         ("what does <system-reminder> mean", "what does"),
         ("I said: [Request interrupted by user] was wrong", "I said: [Request interrupted by user] was wrong"),
-        pytest.param(
+        (
             "create hello.txt\n\n# *SEARCH/REPLACE block* Rules:\n\nEvery *SEARCH/REPLACE block* must use this format:",
             "create hello.txt",
-            marks=pytest.mark.xfail(strict=True, reason="aider 0.86 repeats its rules after every message"),
         ),
-        pytest.param(
+        (
             "Please solve this issue: create hello.txt\n\nYou can execute bash commands and edit files to implement "
             "the necessary changes.\n\n## Recommended Workflow\n\nThis workflow should be done step-by-step",
             "create hello.txt",
-            marks=pytest.mark.xfail(strict=True, reason="mini-swe-agent 2.4 puts the task into its instructions"),
         ),
     ],
 )

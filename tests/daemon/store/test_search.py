@@ -171,6 +171,17 @@ def test_pages_join_up(searched: tuple[Store, list[str]], query: str) -> None:
     assert found == whole
 
 
+def test_a_session_may_be_named_by_the_beginning_of_its_id(searched: tuple[Store, list[str]]) -> None:
+    store, receipts = searched
+    session = store.record(receipts[0]).session
+    whole = [hit.record.receipt for hit in store.search(parse(f"session:{session}")).items]
+    assert [receipts.index(one) for one in whole] == [4, 3, 2, 0]
+    for query in (f"session:{session[:-1]}", f"session:{session[:-2]} moon"):
+        found = [hit.record.receipt for hit in store.search(parse(query)).items]
+        assert found == [one for one in whole if "moon" not in query or one != receipts[2]]
+    assert store.search(parse(f"-session:{session[:-1]} moon")).items == ()
+
+
 def test_a_hit_shows_the_line_that_was_sought(searched: tuple[Store, list[str]]) -> None:
     store, _ = searched
     assert [hit.snippet for hit in store.search(parse("far")).items] == ["hardly at all, the moon is far"]

@@ -25,10 +25,9 @@ def user(text: str) -> Message:
         ("Chunk ID: f4\nWall time: 0.0000 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\nx", 0),
         ("Command: wc -c x\nDirectory: (root)\nOutput: 11\nError: (none)\nExit Code: 3\nSignal: (none)", 3),
         ("<returncode>-9</returncode>\n<output>\nx</output>", -9),
-        pytest.param(
+        (
             '{\n  "returncode": 3,\n  "output": "11 hello.txt\\n"\n}',
             3,
-            marks=pytest.mark.xfail(strict=True, reason="mini-swe-agent 2.4 with tool calls: JSON on several lines"),
         ),
         ('{"command":"wc -c x","returncode":3,"stderr":"","stdout":"11\\n"}', 3),
         ('{"output": "11 hello.txt", "exit_code": 3, "error": null}', 3),
