@@ -55,7 +55,7 @@ def passes(method: str, path: str) -> bool:
     """Whether a request below ``/v1`` is a provider's business, as far as the pages of our own leave it over."""
     if path in ROUTES:
         return method == "POST"
-    dots = {".", ".."} & set(path.split("/"))
+    dots = {".", ".."} & set(path.replace("\\", "/").split("/"))
     return path.startswith("/v1/") and method not in ("HEAD", "OPTIONS") and not dots
 
 
@@ -151,7 +151,7 @@ class DataPlane:
                     return await self._translate(call, outgoing, target, body, last=last)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
                 return await self._relay(call, outgoing, engine, request, last=last)
-            await self._generate(call, outgoing, target.engine, call.codec.parse(body))
+            await self._generate(call, outgoing, target.engine, call.codec.parse(await self._whole(call, body)))
         except EngineError as error:
             if last or outgoing.begun or not another_may_answer(error.status):
                 raise
@@ -202,9 +202,15 @@ class DataPlane:
             if call.dialect is not Dialect.CHAT:
                 outgoing.end_with(_broken(call, cut, outgoing.captured()))
 
+    async def _whole(self, call: Call, body: bytes) -> bytes:
+        """The body for an engine that keeps no conversations."""
+        if call.dialect is not Dialect.RESPONSES or call.identity is None:
+            return body
+        return await self._recorder.conversation(call.identity.scenario, body)
+
     async def _translate(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
         """As `_relay`, by an engine that speaks another dialect."""
-        request = await asyncio.to_thread(call.codec.parse, body)
+        request = await asyncio.to_thread(call.codec.parse, await self._whole(call, body))
         asked = replace(request, model=target.model or request.model)
         engine = cast(RelayEngine, target.engine)
         translation = Translation(engine, spoken(engine, call.dialect), asked, call.receipt)

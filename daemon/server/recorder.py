@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daemon.core.records import Appended, Exchange, Transcript
+from daemon.server import previous
 from daemon.server.privacy import Privacy
 from daemon.store.db import Store
 
@@ -58,6 +59,10 @@ class Recorder:
     async def unrecorded(self, cwd: str | None) -> str | None:
         """Why an exchange that arrives now from that folder is not to be recorded; None where it is."""
         return await self._privacy.unrecorded(cwd)
+
+    async def conversation(self, scenario: str, body: bytes) -> bytes:
+        """See `daemon.server.previous.whole`."""
+        return await asyncio.to_thread(previous.whole, self._store, scenario, body)
 
     async def record(self, exchange: Exchange, parse: Callable[[], Transcript]) -> bool:
         """True once the record is on disk. False, never an exception, when it is not to be made, when that failed or

@@ -95,7 +95,9 @@ class Transcriber:
         notes.secrets += head_secrets + tail_secrets
         plain = _plain(response, response_encoding, "response", notes)
         answer, stored, kept = self._response(plain, stream, redact, notes)
-        ids = conversation.ids(head + tail)
+        # What stands in place of a list of messages leaves a hole that must be filled to be read.
+        alone = messages and not head.rstrip().endswith(b"[")
+        ids = conversation.ids(head + (b"null" if alone else b"") + tail)
         return Transcript(
             head=head,
             separator=cut.separator,

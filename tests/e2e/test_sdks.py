@@ -105,6 +105,55 @@ def test_openai_streamed_tool(gpt: openai.OpenAI) -> None:
     assert '"city"' in arguments
 
 
+def test_openai_responses_whole_and_gone_on_with(gpt: openai.OpenAI) -> None:
+    first = gpt.responses.create(model="default", input="Say hello.", instructions="Be brief.", max_output_tokens=12)
+    assert first.output_text
+    assert first.status in ("completed", "incomplete")
+    assert first.usage is not None
+    assert 0 < first.usage.output_tokens <= 12
+    again = gpt.responses.create(model="default", input="Again.", max_output_tokens=4, previous_response_id=first.id)
+    assert again.usage is not None
+    assert again.usage.input_tokens > first.usage.input_tokens
+
+
+def test_openai_responses_streamed_is_the_answer_in_pieces(gpt: openai.OpenAI) -> None:
+    with gpt.responses.stream(model="default", input="Name three fish.", temperature=0) as stream:
+        pieces = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        final = stream.get_final_response()
+    assert len(pieces) > 1
+    assert "".join(pieces) == final.output_text
+
+
+def test_openai_responses_forced_tool_streamed(gpt: openai.OpenAI) -> None:
+    with gpt.responses.stream(
+        model="default",
+        input="What is the weather in Oslo?",
+        tools=[{"type": "function", "name": "get_weather", "parameters": WEATHER, "strict": False}],
+        tool_choice={"type": "function", "name": "get_weather"},
+        max_output_tokens=60,
+    ) as stream:
+        list(stream)
+        final = stream.get_final_response()
+    (call,) = final.output
+    assert call.type == "function_call"
+    assert call.name == "get_weather"
+    assert '"city"' in call.arguments
+
+
+def test_openai_fields_that_local_servers_refuse_are_taken(gpt: openai.OpenAI) -> None:
+    """https://github.com/earendil-works/pi/pull/3081"""
+    answer = gpt.chat.completions.create(
+        model="default",
+        messages=[{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Say hello."}],
+        store=False,
+        reasoning_effort="low",
+        max_completion_tokens=8,
+        tools=[{"type": "function", "function": {"name": "w", "parameters": WEATHER, "strict": True}}],
+        tool_choice="none",
+    )
+    assert answer.choices[0].finish_reason in ("stop", "length")
+
+
 def test_openai_error_is_typed(gpt: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         gpt.chat.completions.create(model="default", messages=[{"role": "user", "content": "word " * 20_000}])
