@@ -4,7 +4,7 @@
  *
  * Each connection sends its next request when the last answer is over. WARM requests come first and are not counted.
  * Sixteen bytes @@NONCE00000000@ in the body are replaced by another value for each request. Events that carry
- * T=<CLOCK_MONOTONIC in ns> (upstream.c) give the time each was on its way. Times are in microseconds. Linux only. */
+ * T=<CLOCK_MONOTONIC> (upstream.c) give the time each was on its way. Times are in microseconds. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -153,12 +153,12 @@ static void read_head(Connection *c) {
 /* The stamps in what came; the first one is the answer's first byte. */
 static void read_events(Connection *c, long at) {
     char *found;
-    while (c->scanned + 21 <= c->got && (found = memmem(c->in + c->scanned, c->got - c->scanned - 19, "T=", 2))) {
+    while (c->scanned + 22 <= c->got && (found = memmem(c->in + c->scanned, c->got - c->scanned - 20, "T=", 2))) {
         if (!c->first)
             c->first = at;
         if (c->counted)
-            add(&event, at - atol(found + 2));
-        c->scanned = found + 21 - c->in;
+            add(&event, at - atol(found + 2) * 1000000000L - strtol(found + 13, NULL, 10));
+        c->scanned = found + 22 - c->in;
     }
 }
 

@@ -3,7 +3,7 @@
  *   upstream PORT
  *
  * The request says what it wants: "stream":true makes server-sent events, "max_tokens" so many of them (200), "seed" the
- * milliseconds between two (0). Each event carries T=<CLOCK_MONOTONIC in ns>, so that who reads it on this machine
+ * milliseconds between two (0). Each event carries T=<CLOCK_MONOTONIC>, so that who reads it on this machine
  * knows how long it was on its way. One thread, epoll, HTTP/1.1 with kept-alive connections. Linux only. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -76,11 +76,12 @@ static int flush(int fd) {
 static int next_event(int fd) {
     Connection *c = &connections[fd];
     char event[512], frame[640];
-    const char *delta = "{\"content\":\"T=%019ld t%05ld\"},\"finish_reason\":null}]}\n\n";
-    int n = snprintf(event, sizeof event, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\","
+    const char *delta = "{\"content\":\"T=%010ld.%09ld t%05ld\"},\"finish_reason\":null}]}\n\n";
+    long at = now();
+    int n = snprintf(event, sizeof event, "data: {\"id\":\"chatcmpl-C4nTbZqY7mW2sJ8kR5vX1pLd3hFg\",\"object\":\"chat.completion.chunk\","
                      "\"created\":1,\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":");
     if (c->left)
-        n += snprintf(event + n, sizeof event - n, delta, now(), c->total - c->left);
+        n += snprintf(event + n, sizeof event - n, delta, at / 1000000000L, at % 1000000000L, c->total - c->left);
     else
         n += snprintf(event + n, sizeof event - n, "{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":10,"
                       "\"completion_tokens\":%ld,\"total_tokens\":%ld}}\n\ndata: [DONE]\n\n", c->total, c->total + 10);

@@ -75,6 +75,10 @@ _SENDGRID: Final = re.compile(rb"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,}")
 #: What may stand right before a value, but for quotes and blanks: an assignment or an authorization scheme.
 _ASSIGNED: Final = (b"=", b":", b">")
 _SCHEMES: Final = (b"bearer", b"basic")
+#: What may stand between a name and its value.
+_AROUND: Final = b" \t\"'\\=:>"
+#: Long enough for most names, short enough to be the same in all events of a stream.
+_NEAR: Final = 24
 #: How a name ends whose value is a secret if it looks random, and how one ends whose value is not.
 _KEY_WORDS: Final = (
     b"secret", b"token", b"password", b"passwd", b"passphrase", b"credential", b"authorization", b"auth", b"apikey",
@@ -188,7 +192,12 @@ def _runs(data: bytes) -> Iterator[_Match]:
     base64 = data.translate(_BASE64_MAP)
     blob = base64.find(_BLOB)
     position = decoded = 0
+    plain: set[bytes] = set()
     while (begin := chars.find(_RUN, position)) >= 0:
+        quoted = _quoted(data, chars, begin)
+        if quoted in plain:
+            position = _end(chars, begin)
+            continue
         if begin >= decoded:
             encoded, decoded = _encoded(data, base64, _start(data, begin))
             if encoded is not None:
@@ -204,6 +213,23 @@ def _runs(data: bytes) -> Iterator[_Match]:
         if found is not None:
             position = max(position, found[1])
             yield found
+        elif quoted is not None and quoted not in plain and _has_name(quoted):
+            plain.add(quoted)
+
+
+def _quoted(data: bytes, chars: bytes, begin: int) -> bytes | None:
+    """A run that stands alone in quotes, with what is before it: all that decides on it, where its name is in there.
+    A stream's events repeat their ids, so each is judged once.
+    """
+    end = _end(chars, begin)
+    if data[begin - 1 : begin] != b'"' or data[end : end + 1] != b'"':
+        return None
+    return data[max(0, begin - _NEAR) : end + 1]
+
+
+def _has_name(quoted: bytes) -> bool:
+    """Whether the whole of the name before the run is in its first bytes."""
+    return quoted[:_NEAR].rstrip(_AROUND).translate(_RUN_MAP).find(b"\0") >= 0
 
 
 def _encoded(data: bytes, base64: bytes, begin: int) -> tuple[_Match | None, int]:
@@ -272,7 +298,7 @@ def _named(data: bytes, chars: bytes, begin: int) -> _Match | None:
 
 def _is_key_word(data: bytes, begin: int) -> bool:
     """Whether the name that is assigned to right before ``begin`` is one of a secret."""
-    context = data[max(0, begin - 64) : begin].rstrip(b" \t\"'\\=:>")
+    context = data[max(0, begin - 64) : begin].rstrip(_AROUND)
     name = context[context.translate(_RUN_MAP).rfind(b"\0") + 1 :].lower()
     if name == b"key":
         return context[-4:-3] in (b"?", b"&")

@@ -57,9 +57,11 @@ class Outgoing:
             self._pulse = None
 
     async def _keep_alive(self) -> None:
-        """Only between two events: never inside one, nor where the client does not read."""
-        call = self._call
-        if self._writing or (self.begun and not (self._relay is not None and self._relay.between)):
+        """Only between two events: never inside one, nor where the client does not read, nor once the answer has said
+        why it ends: OpenAI's client takes the usage from the last chunk.
+        """
+        call, relay = self._call, self._relay
+        if self._writing or (self.begun and (relay is None or relay.finishing or not relay.between)):
             return
         if not self.started:  # a status cannot be told any more, yet without a word the client would give up
             call.status, call.stream = 200, True

@@ -45,7 +45,11 @@ class ChatAssembler:
 
     def _delta(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")
-        for part in content if isinstance(content, list) else [content]:
+        if isinstance(content, str):
+            self._texts.append(content)
+            if len(delta) == 1:  # as nearly all are
+                return
+        for part in content if isinstance(content, list) else ():
             text = part.get("text") if isinstance(part, dict) else part
             if isinstance(text, str):
                 self._texts.append(text)

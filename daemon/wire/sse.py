@@ -60,6 +60,11 @@ class Relay:
         """Whether the stream said that it was over. What is no SSE counts as complete: only its framing can tell."""
         return (self._ended or self._finished or self._opaque is True) and not self.failed
 
+    @property
+    def finishing(self) -> bool:
+        """Whether it has said why it ends: what comes still belongs to the end, such as usage."""
+        return self._ended or self._finished
+
     def feed(self, chunk: bytes) -> bytes:
         """Take bytes from upstream; returns those to send now."""
         if self._opaque is None:

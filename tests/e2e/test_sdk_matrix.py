@@ -4,6 +4,7 @@ Engines: a provider that speaks the client's dialect, one that speaks only anoth
 """
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,12 @@ def provider(one_provider: Provider) -> Iterator[Provider]:
     one_provider.faults.clear()
 
 
-def _config(url: str, routes: dict[str, str]) -> str:
+def _config(url: str, engine: str, keepalive: float) -> str:
     engines = "\n".join(
         f"  {name}: {{base_url: '{url}/v1', dialects: {name}, api: {'anthropic' if name == 'messages' else 'openai'}}}"
         for name in VENDORS
     )
-    return f"server: {{port: 0}}\nengine: {routes['engine']}\nengines:\n{engines}\n"
+    return f"server: {{port: 0, keepalive_seconds: {keepalive}}}\nengine: {engine}\nengines:\n{engines}\n"
 
 
 @pytest.fixture(scope="module")
@@ -59,24 +60,30 @@ def daemons(one_provider: Provider, model_path: Path, tmp_path_factory: pytest.T
     """A daemon for each engine that answers by default, started when it is first asked for."""
     running: dict[str, tuple[Any, RunningDaemon]] = {}
 
-    def of(engine: str) -> RunningDaemon:
-        if engine not in running:
-            home = Home(Path("/tmp") / f"reef-matrix-{engine}-{tmp_path_factory.getbasetemp().name}")
-            context = running_daemon(home, _config(one_provider.url, {"engine": engine}))
-            running[engine] = context, context.__enter__()
+    def of(engine: str, keepalive: float = 12.0) -> RunningDaemon:
+        name = f"{engine}-{keepalive:g}"
+        if name not in running:
+            home = Home(Path("/tmp") / f"reef-matrix-{name}-{tmp_path_factory.getbasetemp().name}")
+            context = running_daemon(home, _config(one_provider.url, engine, keepalive))
+            running[name] = context, context.__enter__()
             if engine == "embedded":
-                add_model(running[engine][1], model_path)
-        return running[engine][1]
+                add_model(running[name][1], model_path)
+        return running[name][1]
 
     yield of
-    for context, _ in running.values():
+    for context, daemon in running.values():
         context.__exit__(None, None, None)
+        shutil.rmtree(daemon.home.root)
+
+
+def engine_of(client: str, place: str) -> str:
+    return {"same": client, "other": OTHER[client], "inside": "embedded"}[place]
 
 
 @pytest.fixture
 def daemon(daemons: Any, client: str, place: str) -> RunningDaemon:
-    engine: RunningDaemon = daemons({"same": client, "other": OTHER[client], "inside": "embedded"}[place])
-    return engine
+    running: RunningDaemon = daemons(engine_of(client, place))
+    return running
 
 
 def newest(daemon: RunningDaemon) -> dict[str, Any]:
@@ -196,3 +203,31 @@ async def test_timeout(daemon: RunningDaemon, provider: Provider, client: str, p
         until, lambda: (one := newest(daemon))["end"] == "cancelled" and one, "its record", 10
     )
     assert row["error"] == "the client left"
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("client", list(VENDORS))
+async def test_keep_alives_are_nothing_to_a_client(daemons: Any, provider: Provider, client: str, place: str) -> None:
+    """Before the first byte and between two: the provider is slow, the engine inside reads a long prompt."""
+    daemon: RunningDaemon = daemons(engine_of(client, place), 0.05)
+    provider.faults.append(Fault(wait=0.3))
+    provider.pace = 0.12
+    try:
+        async with vendor(client, daemon.url, daemon.agent_token) as asking:
+            said = await asking.ask(
+                "word " * 300 + "\nSay hello." if place == "inside" else "hi", stream=True, thinking=True
+            )
+    finally:
+        provider.pace = 0.0
+    assert said.tokens > 0
+    if place != "inside":
+        assert (said.text, said.thinking) == ("A short answer.", "Let me think.")
+    assert newest(daemon)["end"] == "ok"
+
+
+def test_the_engine_inside_says_that_it_still_reads(daemons: Any) -> None:
+    daemon: RunningDaemon = daemons("embedded", 0.05)
+    said = [{"role": "user", "content": "word " * 300 + "\nSay hello."}]
+    _, _, raw = daemon.post("/v1/messages", {"model": "m", "max_tokens": 4, "stream": True, "messages": said})
+    assert b"event: ping" in raw
+    assert raw.count(b"event: message_start") == 1

@@ -121,6 +121,7 @@ class Provider:
         self.echo = False
         self.reply: Callable[[Any], Turn] | None = None
         self.headers: dict[str, str] = {"x-request-id": "req_fake", "request-id": "req_fake"}
+        self.sent = 0
         self.connections = 0
         self.lost = 0
         self.transports: dict[tuple[str, int], asyncio.Transport] = {}
@@ -218,6 +219,7 @@ class Provider:
                 transport.abort()
                 return
             yield event
+            self.sent += len(event)
             if self.pace:
                 await asyncio.sleep(self.pace)
 

@@ -296,3 +296,13 @@ def test_ten_megabytes_without_a_secret_are_quick() -> None:
     begin = time.thread_time()
     assert REDACTOR.redact(data) == (data, 0)
     assert time.thread_time() - begin < 2
+
+
+def test_what_was_no_secret_in_one_place_is_one_behind_another_name() -> None:
+    value = b"q8Zt3LmX0vB5nR7cJ2wK4d"
+    harmless, secret = b'{"id":"%s"}\n' % value, b'{"api_key":"%s"}\n' % value
+    for order in ([harmless] * 3 + [secret, harmless], [secret, harmless, harmless, secret]):
+        redacted, count = Redactor(b"k").redact(b"data: ".join([b"", *order]))
+        assert count == order.count(secret)
+        assert redacted.count(value) == order.count(harmless)
+        assert redacted.count(b'"api_key":"[redacted:token:') == count

@@ -1,0 +1,147 @@
+"""A client that leaves, or stops reading: on every route, before the first byte and after it."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.provider import Fault, Provider, Turn, running_provider
+
+ROUTES = {
+    "chat": "/v1/chat/completions",
+    "messages": "/v1/messages",
+    "responses": "/v1/responses",
+    "count": "/v1/messages/count_tokens",
+}
+#: Answered by a provider of the same dialect, or of another (``chat`` by ``messages``, the others by ``chat``).
+KINDS = [(route, model) for route in ROUTES for model in ("same", "other") if (route, model) != ("count", "other")]
+EVERY = pytest.mark.parametrize(("route", "model"), KINDS, ids=[f"{route}-{model}" for route, model in KINDS])
+
+
+@pytest.fixture(scope="module")
+def one_provider() -> Iterator[Provider]:
+    with running_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def provider(one_provider: Provider) -> Iterator[Provider]:
+    one_provider.turns = (Turn("one two three four five six seven eight nine ten " * 20),)
+    one_provider.requests.clear()
+    yield one_provider
+    one_provider.faults.clear()
+    one_provider.pace = 0.0
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    url = f"{one_provider.url}/v1"
+    config = f"""
+server: {{port: 0}}
+engine: all
+engines:
+  all: {{base_url: "{url}", dialects: [chat, messages, responses]}}
+  chat: {{base_url: "{url}", dialects: chat}}
+  messages: {{base_url: "{url}", dialects: messages, api: anthropic}}
+models: {{same: all, other-chat: messages, "other-*": chat}}
+"""
+    with running_daemon(module_home, config) as running:
+        yield running
+
+
+def begin(daemon: RunningDaemon, route: str, model: str, *, stream: bool) -> socket.socket:
+    """A request on its way, on a connection of its own."""
+    said = {"input": "hi"} if route == "responses" else {"messages": [{"role": "user", "content": "hi"}]}
+    limit = {"max_output_tokens" if route == "responses" else "max_tokens": 99}
+    name = "same" if model == "same" else f"other-{route}"
+    body = json.dumps({"model": name, **limit, "stream": stream, **said}).encode()
+    head = {**daemon.headers(), "host": f"127.0.0.1:{daemon.port}", "content-length": str(len(body))}
+    lines = "".join(f"{field}: {value}\r\n" for field, value in head.items())
+    client = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
+    client.sendall(f"POST {ROUTES[route]} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+    return client
+
+
+def receipts(daemon: RunningDaemon) -> set[str]:
+    return {row["receipt"] for row in daemon.get("/reef/records?limit=500")["items"]}
+
+
+def record(daemon: RunningDaemon, before: set[str]) -> dict[str, Any]:
+    """The only new one."""
+
+    def new() -> list[dict[str, Any]]:
+        rows = daemon.get("/reef/records?limit=500")["items"]
+        return [row for row in rows if row["receipt"] not in before]
+
+    [row] = until(new, "the record of a client that left", 10)
+    return dict(row)
+
+
+@EVERY
+@pytest.mark.parametrize("stream", [True, False])
+def test_who_leaves_before_the_first_byte(
+    daemon: RunningDaemon, provider: Provider, route: str, model: str, stream: bool
+) -> None:
+    provider.faults.append(Fault(hang=True))
+    lost, before = provider.lost, receipts(daemon)
+    client = begin(daemon, route, model, stream=stream)
+    until(lambda: provider.requests, "the provider is asked", 10)
+    left = time.monotonic()
+    client.close()
+    until(lambda: provider.lost > lost, "the provider is left", 10)
+    assert time.monotonic() - left < 1.0
+    if route != "count":
+        assert record(daemon, before)["end"] == "cancelled"
+
+
+@pytest.mark.parametrize(("route", "model"), [one for one in KINDS if "count" not in one])
+def test_who_leaves_in_the_middle(daemon: RunningDaemon, provider: Provider, route: str, model: str) -> None:
+    """What was said until then is kept."""
+    provider.pace = 0.02
+    lost, before = provider.lost, receipts(daemon)
+    client = begin(daemon, route, model, stream=True)
+    seen = b""
+    while b"four" not in seen:
+        seen += client.recv(65536)
+    left = time.monotonic()
+    client.close()
+    until(lambda: provider.lost > lost, "the provider is left", 10)
+    assert time.monotonic() - left < 1.0
+    row = record(daemon, before)
+    assert (row["end"], row["preview"].startswith("one two three")) == ("cancelled", True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["same", "other"])
+def test_a_client_that_does_not_read_holds_the_provider_back(
+    daemon: RunningDaemon, provider: Provider, model: str
+) -> None:
+    """What is on its way is a few buffers, not the whole answer in memory; once it is read, all of it comes."""
+    provider.turns = (Turn(" ".join(["x" * 100_000] * 400)),)  # 40 MB
+    provider.sent = 0
+    client = begin(daemon, "chat", model, stream=True)
+    with client:
+        until(lambda: provider.sent, "the answer begins", 20)
+        assert _settled(provider) < 25_000_000
+        seen = tail = b""
+        total = 0
+        while b"[DONE]" not in tail + seen:
+            tail, seen = seen[-10:], client.recv(1 << 20)
+            assert seen, "it ended before its end"
+            total += len(seen)
+    assert total > 40_000_000
+
+
+def _settled(provider: Provider) -> int:
+    """Bytes sent, once nothing more goes."""
+    last, since = -1, time.monotonic()
+    while time.monotonic() - since < 0.5:
+        if provider.sent != last:
+            last, since = provider.sent, time.monotonic()
+        time.sleep(0.02)
+    return last
