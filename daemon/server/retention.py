@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from daemon.core.errors import Conflict, NotFound, ReefError
-from daemon.core.privacy import Purge, Purged
+from daemon.core.privacy import Purge
 from daemon.store.db import Store
 
 _log = logging.getLogger("reef.retention")
@@ -17,7 +17,7 @@ _log = logging.getLogger("reef.retention")
 _DAY_NS: Final = 86_400 * 1_000_000_000
 #: After the start and between two looks.
 _FIRST_SECONDS: Final = 60.0
-_EVERY_SECONDS: Final = 3600.0
+_EVERY_SECONDS: Final = 86_400.0
 #: Sessions at once, and the rest before the next ones.
 _BATCH: Final = 20
 _REST_SECONDS: Final = 1.0
@@ -28,24 +28,39 @@ async def run(store: Store, days: float) -> None:
     await asyncio.sleep(_FIRST_SECONDS)
     while True:
         try:
-            while await asyncio.to_thread(once, store, time.time_ns() - int(days * _DAY_NS)):
-                await asyncio.sleep(_REST_SECONDS)
+            await _look(store, time.time_ns() - int(days * _DAY_NS))
         except ReefError as error:  # a full disk: tried again later
             _log.warning("old sessions wait: %s", error.message)
         await asyncio.sleep(_EVERY_SECONDS)
 
 
-def once(store: Store, before_ns: int) -> bool:
-    """Forget a few sessions; True: there are more. Blocking. Those that a job learns from stay for now."""
-    old = store.purges.expired(before_ns, _BATCH)
-    gone = [purged for uid in old if (purged := _one(store, uid, before_ns)) is not None]
+async def _look(store: Store, before_ns: int) -> None:
+    gone = more = await asyncio.to_thread(once, store, before_ns)
+    while more:
+        await asyncio.sleep(_REST_SECONDS)
+        more = await asyncio.to_thread(once, store, before_ns)
+        gone += more
     if gone:
-        _log.info("%d sessions were older than they are kept", len(gone))
-    return len(old) == _BATCH and bool(gone)
+        await asyncio.to_thread(store.purges.settle)
+        _log.info("%d sessions were older than they are kept", gone)
 
 
-def _one(store: Store, uid: str, before_ns: int) -> Purged | None:
+def once(store: Store, before_ns: int) -> int:
+    """Forget a few sessions; how many. Blocking. Those that a job learns from stay for now."""
+    old = store.purges.expired(before_ns, _BATCH)
     try:
-        return store.purges.run(Purge(sessions=(uid,), before_ns=before_ns), lambda *_: None, compact=False)
+        return _purged(store, old, before_ns) if old else 0
     except (Conflict, NotFound):
-        return None
+        return sum(_one(store, uid, before_ns) for uid in old)
+
+
+def _one(store: Store, uid: str, before_ns: int) -> int:
+    try:
+        return _purged(store, (uid,), before_ns)
+    except (Conflict, NotFound):
+        return 0
+
+
+def _purged(store: Store, sessions: tuple[str, ...], before_ns: int) -> int:
+    wanted = Purge(sessions=sessions, before_ns=before_ns)
+    return store.purges.run(wanted, lambda *_: None, settle=False).sessions

@@ -21,7 +21,7 @@ from daemon.store.connection import Pool, Reader
 from daemon.store.packing import Packer
 
 #: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
-_COMPACTED_BYTES: Final = 256 << 20
+_COMPACTED_BYTES: Final = 128 << 20
 #: Up to so many records are indexed anew.
 _ANEW: Final = 1000
 #: Pages of the index that one step merges.
@@ -58,9 +58,9 @@ class Purges:
         with self._pool.reader() as reader:
             return _plan(reader, _select(reader, wanted))
 
-    def run(self, wanted: Purge, progress: Progress, *, compact: bool = True) -> Purged:
-        """Forget it. Raises as `plan`, and StoreError; what was removed until then stays so. ``compact``: also write a
-        small database anew, which leaves no piece of a row between others but makes records wait.
+    def run(self, wanted: Purge, progress: Progress, *, settle: bool = True) -> Purged:
+        """Forget it. Raises as `plan`, and StoreError; what was removed until then stays so. Without ``settle`` its
+        words and bytes are gone only after `settle`.
         """
         with self._lock:
             with self._pool.reader() as reader:
@@ -71,12 +71,21 @@ class Purges:
             facts = _facts(wanted) | {"records": removed.records, "sessions": removed.sessions}
             if removed.records:
                 self._transact(lambda db: audit.add(db, "purge", facts)).result()
-            self._reindex(progress)
-            compacted = self._clean(compact=compact)
+            compacted = settle and self._settle(progress, compact=True)
         return replace(
             planned, records=removed.records, sessions=removed.sessions, reports=removed.reports,
             messages=removed.messages, compacted=compacted,
         )  # fmt: skip
+
+    def settle(self) -> None:
+        """Make sure that what was removed is in no file any more, without making records wait for it."""
+        with self._lock:
+            self._settle(lambda *_: None, compact=False)
+
+    def _settle(self, progress: Progress, *, compact: bool) -> bool:
+        """``compact``: also write a small database anew, which leaves no piece of a row between others."""
+        self._reindex(progress)
+        return self._clean(compact=compact)
 
     def _remove(self, seqs: Sequence[int], progress: Progress) -> forget.Removed:
         removed = forget.Removed()
