@@ -43,8 +43,8 @@ def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
             yield f"  error: {output.one_line(entry['record']['error'], 200)}"
         for report in entry["reports"]:
             yield f"  * {report_line(report)}"
-        if told := ", ".join(signal_words(signal) for signal in entry.get("signals", []) if signal["name"] != "turn"):
-            yield output.dim(f"  then: {told}")
+        if told := signals_line(entry):
+            yield output.dim(f"  {told}")
 
 
 def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
@@ -68,8 +68,13 @@ def report_line(report: Mapping[str, Any]) -> str:
     return verdict(report) + ("  (undone)" if report.get("undone_ns") else "")
 
 
-def signal_words(signal: Mapping[str, Any]) -> str:
-    """What happened after an answer; a person's next words are shown as their turn."""
+def signals_line(entry: Mapping[str, Any]) -> str:
+    """What happened after an answer, empty where nothing did; a person's next words are shown as their turn."""
+    told = ", ".join(_signal(signal) for signal in entry.get("signals", []) if signal["name"] != "turn")
+    return f"then: {told}" if told else ""
+
+
+def _signal(signal: Mapping[str, Any]) -> str:
     if signal["name"] != "tool":
         return _SIGNALS.get(signal["name"], str(signal["name"]))
     return "a tool returned" if signal["value"] is None else f"a tool ended with {signal['value']}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reef_cli import output
+from reef_cli.conversation import signals_line
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 from reef_cli.tui.window import Row
 
@@ -85,6 +86,8 @@ def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
         yield Item(f"{receipt}/error", record, "error", record["error"], style="red")
     for report in entry["reports"]:
         yield Item(f"{receipt}/{report['id']}", record, _report(report), style="dim" if report["undone_ns"] else "")
+    if told := signals_line(entry):
+        yield Item(f"{receipt}/signals", record, told, style="dim")
 
 
 def _heading(record: Mapping[str, Any], now_ns: int) -> str:

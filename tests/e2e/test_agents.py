@@ -100,7 +100,7 @@ def test_task_is_shown_as_a_conversation(agent: str, runs: Runs) -> None:
     assert "\x1b" not in run.shown
 
 
-@agents(aider=not_yet("its rules are shown as the person's"), mini_swe_agent=not_yet("so are its instructions"))
+@agents(aider=not_yet("the examples in its prompt are shown as turns"))
 def test_task_is_shown_on_a_screen_or_two(agent: str, runs: Runs) -> None:
     assert len(runs[agent, "task"].result().shown.splitlines()) < 60
 

@@ -116,3 +116,21 @@ def test_a_record_that_did_not_end_well_says_so() -> None:
 )
 def test_reports(report: dict[str, Any], line: str) -> None:
     assert conversation.report_line(report) == line
+
+
+def test_what_happened_after_an_answer_is_a_line() -> None:
+    signals = [
+        {"name": "tool", "value": 3, "text": "x"},
+        {"name": "tool", "value": None, "text": ""},
+        {"name": "turn", "value": None, "text": "no"},
+        {"name": "stopped", "value": None, "text": ""},
+    ]
+    entry = {"record": RECORD, "new_messages": [], "answer": None, "reports": [], "signals": signals}
+    lines = list(conversation.lines({"session": SESSION, "records": [entry]}))
+    assert lines[-1] == "  then: a tool ended with 3, a tool returned, it was stopped"
+    assert conversation.signals_line({"signals": signals[2:3]}) == ""
+
+
+def test_a_fork_says_so() -> None:
+    assert " main fork " in conversation.record_line({**RECORD, "edge": "fork"})
+    assert "next" not in conversation.record_line({**RECORD, "edge": "next"})

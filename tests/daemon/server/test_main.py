@@ -3,10 +3,15 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
 
 from daemon.core.paths import Home, write_private
 from daemon.store.db import Store
-from tests.fakes.daemon import REPOSITORY, running_daemon
+from tests.fakes.daemon import REPOSITORY, running_daemon, until
 from tests.fakes.provider import Turn, running_provider
 
 
@@ -54,4 +59,46 @@ def test_an_answer_that_was_seen_to_its_end_is_on_disk_though_the_daemon_ends_ri
     assert status == 200
     store = Store.open(reef_home.database)
     assert store.record(headers["x-reef-agent-record-id"]).preview == "kept"
+    store.close()
+
+
+@pytest.fixture
+def small_home(tmp_path: Path) -> Iterator[Home]:
+    """A home on a file system of its own, of 12 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0700", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting needs root")
+    yield Home(place / "home")
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_on_a_full_disk_agents_are_answered_and_status_says_what_is_missing(small_home: Home) -> None:
+    """A proxy whose log disk is full must go on (sysown/proxysql#1297)."""
+    with running_provider((Turn("answered"),)) as provider:
+        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
+        with running_daemon(small_home, config) as daemon:
+            filler = small_home.root / "filler"
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while file.write(b"x" * 65536):
+                    pass
+
+            def ask(text: str) -> int:
+                body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+                status, _, raw = daemon.post("/v1/chat/completions", body)
+                assert b"answered" in raw
+                return status
+
+            def full() -> bool:
+                assert ask(os.urandom(100_000).hex()) == 200
+                return bool(daemon.get("/reef/status")["recording"]["state"] == "degraded")
+
+            until(full, "the end of the disk")
+            assert "is full" in daemon.get("/reef/status")["recording"]["detail"]
+            filler.unlink()
+            assert ask("and again") == 200
+            until(lambda: daemon.get("/reef/status")["recording"]["state"] == "on", "space")
+    store = Store.open(small_home.database)
+    assert store.verify() == []
     store.close()
