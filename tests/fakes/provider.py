@@ -87,6 +87,8 @@ class Fault:
     hang: bool = False
     error_after: int | None = None
     wait: float = 0.0
+    #: What the error of ``status`` says.
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,9 @@ class Provider:
         if fault.hang:
             await _left(request)
         if fault.status is not None:
-            return JSONResponse(dialect.error(fault.status), fault.status, {**self.headers, **fault.headers})
+            error = dialect.error(fault.status)
+            error["error"]["message"] = fault.message or error["error"]["message"]
+            return JSONResponse(error, fault.status, {**self.headers, **fault.headers})
         text, calls, thinking = self._turn(received, dialect)
         if not asked.get("stream"):
             body = json.dumps(dialect.body(text, calls, thinking)).encode()

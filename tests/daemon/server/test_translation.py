@@ -8,6 +8,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+import zstandard
 
 from daemon.core.paths import Home
 from daemon.core.records import Dialect
@@ -304,6 +305,64 @@ def test_parallel_calls_are_allowed_or_not_as_the_agent_said(daemon: RunningDaem
         assert provider.requests[-1].json()["parallel_tool_calls"] is said
         daemon.post(PATHS[CHAT], request(CHAT, MESSAGES, parallel_tool_calls=said))
         assert provider.requests[-1].json()["tool_choice"]["disable_parallel_tool_use"] is not said
+
+
+def test_what_breaks_a_prefix_cache_is_left_out_and_marks_that_only_anthropic_knows(
+    daemon: RunningDaemon, provider: Provider
+) -> None:
+    """Claude Code's billing block changes with each call: a server that keeps prefixes would read all of it anew."""
+    marked = {"type": "text", "cache_control": {"type": "ephemeral"}}
+    system = [{**marked, "text": "x-anthropic-billing-header: cc_version=1;"}, {**marked, "text": "rules"}]
+    assert daemon.post(PATHS[MESSAGES], request(MESSAGES, CHAT, system=system))[0] == 200
+    sent = provider.requests[-1]
+    assert sent.json()["messages"][0] == {"role": "system", "content": "rules"}
+    assert b"cache_control" not in sent.body
+    assert (
+        daemon.post(PATHS[MESSAGES], raw := json.dumps(request(MESSAGES, MESSAGES, system=system)).encode())[0] == 200
+    )
+    assert provider.requests[-1].body == raw
+
+
+def test_a_compressed_request_is_translated(daemon: RunningDaemon, provider: Provider) -> None:
+    """https://github.com/farion1231/cc-switch/pull/3817: Codex compresses its requests when it is logged in."""
+    raw = zstandard.compress(json.dumps(request(RESPONSES, CHAT)).encode())
+    status, headers, _ = daemon.post(PATHS[RESPONSES], raw, content_encoding="zstd")
+    assert status == 200
+    assert provider.requests[-1].json()["messages"][-1] == {"role": "user", "content": "go"}
+    receipt = headers["x-reef-agent-record-id"]
+    assert b'"go"' in daemon.control("GET", f"/reef/records/{receipt}/request")[1]
+
+
+def test_a_history_of_screenshots_is_no_problem(daemon: RunningDaemon, provider: Provider) -> None:
+    """https://github.com/EKKOLearnAI/hermes-studio/issues/2757: 25 MB in one request."""
+    url = "data:image/png;base64," + "A" * (1 << 20)
+    shot = {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": url}]}
+    call = {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"}
+    items = [{"role": "user", "content": "look"}, *[item for _ in range(25) for item in (call, shot)]]
+    for spoken in (RESPONSES, CHAT):
+        assert daemon.post(PATHS[RESPONSES], request(RESPONSES, spoken, input=items))[0] == 200
+        assert len(provider.requests[-1].body) > 25 << 20
+
+
+def test_a_model_that_does_not_think_is_asked_again_without_effort(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.faults.append(Fault(status=400, message="Unsupported parameter: 'reasoning_effort'"))
+    assert daemon.post(PATHS[RESPONSES], request(RESPONSES, CHAT, reasoning={"effort": "high"}))[0] == 200
+    assert ["reasoning_effort" in sent.json() for sent in provider.requests] == [True, False]
+
+
+@EVERY
+def test_a_prompt_too_long_is_told_in_the_words_that_the_agent_looks_for(
+    daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect
+) -> None:
+    said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+    provider.faults.append(Fault(status=400, message=said))
+    status, _, raw = daemon.post(PATHS[asked], request(asked, spoken))
+    error = json.loads(raw)["error"]
+    assert status == 400
+    if asked is MESSAGES:
+        assert error["message"] == "prompt is too long: 9000 tokens > 8192 maximum"
+    else:
+        assert error["code"] == "context_length_exceeded"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ SHAPES: dict[Dialect, Callable[[dict[str, Any]], Any]] = {
     Dialect.RESPONSES: lambda asked: Responses(asked, 400),
 }
 FEW = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-MANY = settings(FEW, max_examples=20_000)
+MANY = settings(FEW, max_examples=5_000)
 JSON = st.recursive(
     st.none() | st.booleans() | st.sampled_from([0, -1, 1.5, 1e308, 2**70, "", "x", "\ud83d", "text", "error"]),
     lambda inner: (
