@@ -43,3 +43,5 @@ class Purged:
     releases: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     compacted: bool = False
+    #: Damaged databases that were kept aside: what they hold stays.
+    aside: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from daemon.core.errors import Conflict, NotFound, StoreError, UsageError
 from daemon.core.privacy import Purge, Purged
-from daemon.store import audit, forget, sweep
+from daemon.store import audit, forget, opening, sweep
 from daemon.store.connection import Pool, Reader
 from daemon.store.packing import Packer
 
@@ -56,7 +56,7 @@ class Purges:
     def plan(self, wanted: Purge) -> Purged:
         """What would go. Raises NotFound for what is not there, Conflict for what a job learns from just now."""
         with self._pool.reader() as reader:
-            return _plan(reader, _select(reader, wanted))
+            return replace(_plan(reader, _select(reader, wanted)), aside=self._aside())
 
     def run(self, wanted: Purge, progress: Progress, *, settle: bool = True) -> Purged:
         """Forget it. Raises as `plan`, and StoreError; what was removed until then stays so. Without ``settle`` its
@@ -74,8 +74,11 @@ class Purges:
             compacted = settle and self._settle(progress, compact=True)
         return replace(
             planned, records=removed.records, sessions=removed.sessions, reports=removed.reports,
-            messages=removed.messages, compacted=compacted,
+            messages=removed.messages, compacted=compacted, aside=self._aside(),
         )  # fmt: skip
+
+    def _aside(self) -> tuple[str, ...]:
+        return tuple(map(str, opening.kept_aside(self._path)))
 
     def settle(self) -> None:
         """Make sure that what was removed is in no file any more, without making records wait for it."""

@@ -87,6 +87,8 @@ def _tell(purged: dict[str, Any], what: str, as_json: bool) -> None:
         output.line(f"stays: {output.count(purged['kept_messages'], 'message')} that other records hold, too")
     if purged["releases"]:
         output.line(f"stays: what {', '.join(purged['releases'])} learned from it (reef releases rollback)")
+    if purged["aside"]:
+        output.line(f"stays: what damaged databases hold that were kept aside: {', '.join(purged['aside'])}")
     if what == "gone" and not purged["compacted"]:
         diagnostics.say("the database is large and was not written anew: pieces of rows may lie between others")
 

@@ -179,6 +179,18 @@ def test_anthropic_whole(claude: anthropic.Anthropic) -> None:
     assert answer.usage.output_tokens <= 12
 
 
+def test_betas_nobody_here_knows_are_no_error(claude: anthropic.Anthropic) -> None:
+    """Claude Code sends a dozen, and some servers refuse them all for one."""
+    answer = claude.messages.create(
+        model="default",
+        max_tokens=4,
+        messages=[{"role": "user", "content": "Say hello."}],
+        extra_headers={"anthropic-beta": "made-up-2026-11-01,another-2027-01-01"},
+        extra_body={"context_management": {"edits": []}, "made_up": {"a": 1}},
+    )
+    assert answer.type == "message"
+
+
 def test_anthropic_streamed(claude: anthropic.Anthropic) -> None:
     with claude.messages.stream(
         model="default", max_tokens=16, messages=[{"role": "user", "content": "Name three fish."}]

@@ -1,5 +1,6 @@
 """How long a provider is waited for: until it takes the connection, until it says something, until it goes on."""
 
+import asyncio
 import json
 import socket
 import time
@@ -76,3 +77,24 @@ async def test_a_slow_answer_that_goes_on_is_none_of_these() -> None:
         remote = Remote("far", RemoteConfig(base_url=f"{provider.url}/v1", read_seconds=0.5))
         await _whole(remote)
         await remote.close()
+
+
+async def test_a_refusal_that_comes_before_the_body_was_sent_is_read() -> None:
+    """A provider with a limit answers 413 after the head and closes, while 30 MB are on their way."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 7\r\n\r\ntoo big")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    remote = Remote("far", RemoteConfig(base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+    body = b'{"a":"' + b"x" * (30 << 20) + b'"}'
+    response = await remote.relay(RelayRequest("POST", "/messages", [], body))
+    assert response.status == 413
+    assert b"".join([chunk async for chunk in response.chunks()]) == b"too big"
+    await response.close()
+    await remote.close()
+    server.close()
+    await server.wait_closed()

@@ -45,6 +45,7 @@ models:
   from-lost: [lost, second]
   inside-then-out: [embedded, second]
   all-lost: [lost, lost]
+  inside-only: embedded
   "claude-*": {{engine: claude, model: "claude-large"}}
 """
     with running_daemon(module_home, config, environment={"FALLBACK_KEY": "sk-fallback-0123456789"}) as running_one:
@@ -110,6 +111,15 @@ def test_when_nobody_can_be_reached_the_doctor_is_named(daemon: RunningDaemon) -
     assert "reef doctor" in json.loads(raw)["error"]["message"]
 
 
+def test_an_engine_that_is_not_ready_says_when_to_ask_again(
+    daemon: RunningDaemon, providers: tuple[Provider, Provider]
+) -> None:
+    """Claude Code waits up to a minute, and gives up at once where it is told of more."""
+    status, headers, raw = daemon.post(MESSAGES, ask("inside-only"))
+    assert (status, json.loads(raw)["error"]["type"]) == (503, "overloaded_error")
+    assert 0 < int(headers["retry-after"]) <= 60
+
+
 def test_a_compressed_body_is_asked_anew_in_plain(daemon: RunningDaemon, providers: tuple[Provider, Provider]) -> None:
     raw = gzip.compress(json.dumps(ask("alone")).encode())
     assert daemon.post(CHAT, raw, content_encoding="gzip")[0] == 200
@@ -131,12 +141,13 @@ def test_the_lists_name_what_is_routed_and_where_it_goes_but_no_key(daemon: Runn
     assert status == 405
     told = daemon.open("/v1/models", b"", method="GET")
     raw = told.read()
-    assert [one["id"] for one in json.loads(raw)["data"]][-5:] == [
+    assert [one["id"] for one in json.loads(raw)["data"]][-6:] == [
         "both",
         "alone",
         "from-lost",
         "inside-then-out",
         "all-lost",
+        "inside-only",
     ]
     routes = {one["name"]: one["engines"] for one in daemon.get("/reef/models")["routes"]}
     assert [(one["engine"], one["model"]) for one in routes["both"]] == [("first", None), ("second", "vendor/large")]

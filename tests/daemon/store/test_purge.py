@@ -228,6 +228,13 @@ def test_all_of_it_leaves_an_empty_store(store: Store, path: Path) -> None:
     assert Conversation(store).turn("hello again", "hi").seq == 4, "a number is never used again"
 
 
+def test_a_damaged_database_that_was_kept_aside_is_named(store: Store, path: Path) -> None:
+    one = Conversation(store).turn("hello")
+    aside = path.with_name("reef.db.damaged-20260101T000000Z")
+    aside.write_bytes(b"it may hold it, too")
+    assert purge(store, receipts=(one.receipt,)).aside == (str(aside),)
+
+
 def test_what_is_named_narrows(store: Store) -> None:
     old = Conversation(store, changes={"started_ns": STARTED_NS - 10**18, "cwd": "/work/api"})
     new = Conversation(store, changes={"cwd": "/work/api/src"})
