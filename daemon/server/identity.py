@@ -82,7 +82,7 @@ def identify(headers: Mapping[str, str]) -> Identity:
         session_keys=tuple(keys),
         subagent=field.get("x-claude-code-agent-id") or _thread(field),
         spawner=field.get("x-claude-code-parent-agent-id") or _other(field, "x-codex-parent-thread-id"),
-        side=codex.get("request_kind", "turn") != "turn",
+        side=codex.get("request_kind", "turn") != "turn" or field.get("x-openai-memgen-request") == "true",
         # A header is ASCII, a path may be anything.
         cwd=unquote(headers["x-reef-cwd"][:_MAX_PATH]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
         commit=field.get("x-reef-commit") or field.get(f"{_TAG}commit") or commit,

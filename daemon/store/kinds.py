@@ -19,6 +19,13 @@ _CHORES: Final = (
     "Managed memory has TWO directories",  # Qwen Code, memory extraction
     "generates concise, one-line Git commit messages",  # Aider
 )
+#: How agents ask for the summary that takes the place of a history: in the last message, within so many letters.
+_COMPACTIONS: Final = (
+    "Your task is to create a detailed summary of the conversation so far",  # Claude Code
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",  # Codex
+    "Provide a detailed prompt for continuing our conversation above",  # OpenCode
+)
+_LOOK: Final = 2000
 #: A chore that sums up a conversation repeats how it began; shorter beginnings prove nothing.
 _QUOTE: Final = 12
 
@@ -34,6 +41,8 @@ class Facts:
     tools: int
     main_tools: int | None
     chore: bool
+    #: Its headers or its last words say that it is no turn, whatever it goes on from.
+    aside: bool = False
 
 
 def classify(facts: Facts) -> Kind:
@@ -42,6 +51,8 @@ def classify(facts: Facts) -> Kind:
         return Kind.RETRY
     if facts.subagent:
         return Kind.SUBAGENT
+    if facts.aside:
+        return Kind.SIDE
     if facts.extends is not None:
         return Kind.SIDE if facts.extends is Kind.SIDE else Kind.MAIN
     if facts.chore or (facts.main_tools and not facts.tools):
@@ -54,6 +65,12 @@ def is_chore(messages: Sequence[StoredMessage]) -> bool:
     by its system prompt: it may repeat a whole conversation."""
     looked = messages if len(messages) <= _SHORT else [message for message in messages[:1] if message.role == "system"]
     return any(form in message.text for message in looked for form in _CHORES)
+
+
+def is_compaction(messages: Sequence[StoredMessage]) -> bool:
+    """Whether a request asks for a summary of all that it repeats, so that the agent can forget it."""
+    last = messages[-1] if messages else None
+    return last is not None and last.role == "user" and any(form in last.text[:_LOOK] for form in _COMPACTIONS)
 
 
 def quotes(messages: Sequence[StoredMessage], title: str) -> bool:

@@ -194,7 +194,8 @@ def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kin
             extends=None if found is None else found.kind,
             tools=new.transcript.tools,
             main_tools=main_tools,
-            chore=new.exchange.side or kinds.is_chore(new.transcript.messages),
+            chore=kinds.is_chore(new.transcript.messages),
+            aside=new.exchange.side or kinds.is_compaction(new.transcript.messages),
         )
     )
 

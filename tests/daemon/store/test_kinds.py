@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from daemon.core.records import Kind
-from daemon.store.kinds import Facts, classify, is_chore, quotes
-from tests.fakes.exchanges import system, user
+from daemon.store.kinds import Facts, classify, is_chore, is_compaction, quotes
+from tests.fakes.exchanges import assistant, system, user
 
 PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=None, chore=False)
 
@@ -18,6 +18,8 @@ PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=Non
         ({"tools": 3}, Kind.MAIN),
         ({"retry": True, "subagent": True}, Kind.RETRY),
         ({"subagent": True, "chore": True}, Kind.SUBAGENT),
+        ({"subagent": True, "aside": True}, Kind.SUBAGENT),
+        ({"aside": True, "extends": Kind.MAIN}, Kind.SIDE),
         ({"chore": True, "tools": 6}, Kind.SIDE),
         ({"main_tools": 5}, Kind.SIDE),
         ({"main_tools": 5, "tools": 5}, Kind.MAIN),
@@ -52,3 +54,19 @@ def test_only_a_real_beginning_is_a_quote() -> None:
     assert not quotes(asked, "Delete hello.txt")
     assert not quotes(asked, "Create")
     assert not quotes([*asked, user("a"), user("b")], "Create hello.txt now")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your task is to create a detailed summary of the conversation so far, paying close attention to …",
+        "CRITICAL: plain text only.\n\nYour task is to create a detailed summary of the conversation so far, …",
+        "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM",
+        "Provide a detailed prompt for continuing our conversation above.",
+    ],
+)
+def test_a_request_for_a_summary_of_everything_is_known_by_its_last_message(text: str) -> None:
+    talk = [system("s"), *[user("x"), assistant("y")] * 20]
+    assert is_compaction([*talk, user(text)])
+    assert not is_compaction([*talk, user(text), assistant("summary"), user("go on")])
+    assert not is_compaction([*talk, assistant(text)])

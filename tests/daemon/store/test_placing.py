@@ -115,3 +115,16 @@ def test_forks_and_subagents_are_edges_of_one_tree(store: Store) -> None:
     assert rows[fork.receipt].parent == first.receipt
     assert rows[nested.receipt].parent == spawned.receipt
     assert len({one.session for one in (first, fork, spawned, nested)}) == 1
+
+
+def test_the_call_that_sums_up_is_no_turn_and_what_comes_after_it_a_compaction(store: Store) -> None:
+    """Claude Code: all that was said, with a last message that asks for a summary."""
+    talk = Conversation(store, changes={"session_keys": ("k",)})
+    for n in range(3):
+        last = talk.turn(f"q{n}", f"a{n}")
+    asked = user("Your task is to create a detailed summary of the conversation so far, paying close attention to …")
+    summing = record(store, transcript([*talk.said, asked], "<summary>x</summary>"), session_keys=("k",))
+    assert (summing.kind, store.record(summing.receipt).parent) == (Kind.SIDE, last.receipt)
+    after = record(store, transcript([system("You help."), user("<summary>x</summary>")]), session_keys=("k",))
+    assert (after.kind, store.record(after.receipt).edge) == (Kind.MAIN, "compaction")
+    assert store.session(after.session).turns == 4
