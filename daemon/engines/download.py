@@ -19,6 +19,7 @@ import aiohttp
 from yarl import URL
 
 from daemon.core.errors import NotFound, ReefError, Unauthorised, UpstreamUnreachable, UsageError
+from daemon.engines.egress import proxy_for
 
 #: Called on the event loop with a phase (``download``, ``verify``, …) and bytes done of total; total 0 is unknown.
 Progress = Callable[[str, int, int], None]
@@ -53,8 +54,8 @@ class _BrokenOff(aiohttp.ClientError):
 
 @asynccontextmanager
 async def client() -> AsyncIterator[aiohttp.ClientSession]:
-    """A session that honours the person's proxy settings."""
-    async with aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True) as session:
+    """A session for `get`."""
+    async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
         yield session
 
 
@@ -145,7 +146,8 @@ async def get(
     home = here.origin()
     for _ in range(6):
         credentials = {"Authorization": f"Bearer {token}"} if token and here.origin() == home else {}
-        async with session.get(here, headers={**headers, **credentials}, allow_redirects=False) as response:
+        sent = {**headers, **credentials}
+        async with session.get(here, headers=sent, allow_redirects=False, proxy=_proxy(here)) as response:
             if response.status not in (301, 302, 303, 307, 308):
                 _check(response, token)
                 yield response
@@ -205,3 +207,10 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _proxy(url: URL) -> URL | None:
+    try:
+        return proxy_for(url)
+    except ValueError as error:
+        raise UpstreamUnreachable(str(error), hint="set HTTPS_PROXY to an http proxy, or unset it") from None

@@ -10,9 +10,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from ipaddress import ip_address
 from typing import Final
-from urllib.request import getproxies_environment, proxy_bypass
 from weakref import WeakSet
 
 import aiohttp
@@ -27,6 +25,7 @@ from daemon.core.errors import EngineError, UpstreamUnreachable
 from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.base import EngineState, EngineStatus, Headers, RelayRequest, RelayResponse
+from daemon.engines.egress import is_here, proxy_for
 
 #: RFC 9110 §7.6.1, and what names or measures the hop itself.
 _HOP: Final = frozenset(
@@ -69,7 +68,7 @@ class Remote:
         self._config = config
         self._base = _base(URL(config.base_url), config.api)
         self._host = self._base.host or ""
-        self._is_here = _loopback(self._host)
+        self._is_here = is_here(self._host)
         self._pooled: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
         self._running = 0
@@ -112,7 +111,7 @@ class Remote:
             data=io.BytesIO(request.body) if len(request.body) > _LARGE else request.body or None,
             headers=headers,
             allow_redirects=False,
-            proxy=None if self._is_here else _proxy(url),
+            proxy=None if self._is_here else proxy_for(url),
         )
 
     @contextmanager
@@ -273,27 +272,6 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-def _proxy(url: URL) -> URL | None:
-    """The environment's proxy for a URL. Not for loopback, whatever the environment says."""
-    if proxy_bypass(url.host or ""):
-        return None
-    proxies = getproxies_environment()
-    proxy = proxies.get(url.scheme) or proxies.get("all")
-    if not proxy:
-        return None
-    parsed = URL(proxy if "://" in proxy else f"http://{proxy}")
-    if parsed.scheme not in ("http", "https"):
-        raise ValueError(f"the environment's proxy speaks {parsed.scheme}, only http and https are spoken here")
-    return parsed
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _reason(error: Exception) -> str:

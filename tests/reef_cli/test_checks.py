@@ -110,6 +110,17 @@ def test_a_provider_that_does_not_answer(reef_home: Home, free_port: int) -> Non
     assert "engines.away.base_url" in (check.fix or "")
 
 
+def test_a_key_that_others_can_read_is_not_used(reef_home: Home, tmp_path: Path, free_port: int) -> None:
+    (tmp_path / "key").write_text("sk-canary")
+    (tmp_path / "key").chmod(0o644)
+    reef_home.config.write_text(
+        f"engines: {{away: {{base_url: 'http://127.0.0.1:{free_port}', key: 'file:{tmp_path}/key'}}}}\n"
+    )
+    _, check = checks.remotes(reef_home, checks.configuration(reef_home, None)[0], None)
+    assert (check.name, check.state, check.fix) == ("away key", "fail", f"chmod 600 {tmp_path}/key")
+    assert "sk-canary" not in check.detail
+
+
 def test_no_provider_needs_no_check(reef_home: Home) -> None:
     assert list(checks.remotes(reef_home, Config(), None)) == []
 
