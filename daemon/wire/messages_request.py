@@ -127,8 +127,7 @@ def _messages(items: list[Any]) -> list[Message]:
     """The conversation with a message of its own for each tool result."""
     messages: list[Message] = []
     for i, item in enumerate(items):
-        _refuse_unreadable(item, f"messages.{i}")
-        read = message(item, f"messages.{i}")
+        read = message(_readable(item, f"messages.{i}"), f"messages.{i}")
         if read.role not in ("user", "tool"):
             messages.append(read)
             continue
@@ -140,12 +139,32 @@ def _messages(items: list[Any]) -> list[Message]:
     return messages
 
 
-def _refuse_unreadable(item: object, where: str) -> None:
+def _readable(item: object, where: str) -> object:
+    """The message without what its vendor's servers did (searches, code they ran): it says nothing to another engine,
+    and must not end a conversation that moved. What the person sent is not left out: it is refused where it cannot be
+    read.
+    """
     content = item.get("content") if isinstance(item, dict) else None
-    for i, block in enumerate(content if isinstance(content, list) else []):
+    if not isinstance(item, dict) or not isinstance(content, list):
+        return item
+    kept = []
+    for i, block in enumerate(content):
         kind = block.get("type") if isinstance(block, dict) else None
-        if isinstance(block, dict) and kind not in _READABLE:
+        text = _document(block) if kind == "document" else None
+        if text is not None:
+            kept.append({"type": "text", "text": text})
+        elif not isinstance(block, dict) or kind in _READABLE:
+            kept.append(block)
+        elif item.get("role") != "assistant":
             raise wrong(f"{where}.content.{i}.type", f"one of {', '.join(_READABLE)}", kind)
+    return {**item, "content": kept}
+
+
+def _document(block: dict[str, Any]) -> str | None:
+    """A document that came as text; None for any other."""
+    source = block.get("source")
+    text = source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
+    return text if isinstance(text, str) else None
 
 
 def _tools(fields: Fields) -> tuple[Tool, ...]:

@@ -20,6 +20,7 @@ from daemon.core.generation import (
 from daemon.core.records import ChatRequest, Usage
 from daemon.wire import jsontext
 from daemon.wire.errors import responses_error
+from daemon.wire.free_text import FreeText
 
 _Words = Literal["output_text", "refusal"]
 #: The field of a part's text, as its kind.
@@ -46,6 +47,7 @@ class ResponsesRenderer:
         self._open: Literal["message", "reasoning", "call"] | None = None
         self._words: _Words = "output_text"
         self._written: list[str] = []
+        self._free = FreeText()
         self._refused = False
         self._end: Finished | None = None
 
@@ -145,15 +147,16 @@ class ResponsesRenderer:
         if tool is not None and tool.namespace:
             named.update(name=name.removeprefix(f"{tool.namespace}__"), namespace=tool.namespace)
         if tool is not None and tool.custom:
+            self._free = FreeText()
             return self._start("custom_tool_call", "ctc", {**named, "input": ""})
         return self._start("function_call", "fc", {**named, "arguments": ""})
 
     def _arguments(self, text: str) -> bytes:
         self._written.append(text)
-        # Free text arrives here inside JSON, and is taken out when it is whole.
-        if not text or self._output[-1]["type"] == "custom_tool_call":
-            return b""
-        return self._sse("response.function_call_arguments.delta", **self._where(), delta=text)
+        if self._output[-1]["type"] == "custom_tool_call":
+            self._output[-1]["input"] += (text := jsontext.encodable(self._free.feed(text)))
+            return self._sse("response.custom_tool_call_input.delta", **self._where(), delta=text) if text else b""
+        return self._sse("response.function_call_arguments.delta", **self._where(), delta=text) if text else b""
 
     def _call_end(self) -> bytes:
         item, written = self._output[-1], "".join(self._written)
@@ -162,8 +165,9 @@ class ResponsesRenderer:
             done = self._sse("response.function_call_arguments.done", **self._where(), arguments=written)
             return done + self._done()
         value = (jsontext.arguments(written) or {}).get("input")
-        item["input"] = value if isinstance(value, str) else written
-        done = self._sse("response.custom_tool_call_input.delta", **self._where(), delta=item["input"])
+        whole = value if isinstance(value, str) else written
+        rest, item["input"] = whole.removeprefix(item["input"]), whole
+        done = self._sse("response.custom_tool_call_input.delta", **self._where(), delta=rest) if rest else b""
         done += self._sse("response.custom_tool_call_input.done", **self._where(), input=item["input"])
         return done + self._done()
 

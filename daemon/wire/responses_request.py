@@ -13,8 +13,9 @@ from daemon.wire.chat_request import check_choice
 from daemon.wire.fields import Fields, read_object, wrong
 from daemon.wire.responses_items import full, is_answer, message
 
-#: Items that only their vendor can read, and that say nothing to another: skipped.
-_SKIPPED: Final = ("compaction", "compaction_trigger", "additional_tools", "configuration_update")
+#: Items that say something to another engine. The rest (what the vendor's servers did, what only it can read) is
+#: skipped: it must not end a conversation that moved.
+_ITEMS: Final = ("message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "item_reference")
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 _READABLE: Final = ("input_text", "output_text", "text", "input_image", "refusal", "summary_text", "reasoning_text")
 
@@ -59,7 +60,7 @@ def _messages(fields: Fields) -> list[Message]:
     messages: list[Message] = []
     row: list[Any] = []
     for i, item in enumerate(items):
-        if isinstance(item, dict) and item.get("type") in _SKIPPED:
+        if isinstance(item, dict) and not _is_known(item.get("type") or "message"):
             continue
         _refuse_unreadable(item, f"input.{i}")
         if is_answer(item):
@@ -69,6 +70,10 @@ def _messages(fields: Fields) -> list[Message]:
         row = []
         messages.append(message([item], f"input.{i}"))
     return [*messages, message(row)] if row else messages
+
+
+def _is_known(kind: object) -> bool:
+    return not isinstance(kind, str) or kind in _ITEMS or kind.endswith("_output")
 
 
 def _refuse_unreadable(item: object, where: str) -> None:

@@ -56,6 +56,18 @@ def test_system_comes_first_as_a_message(system: Any) -> None:
     assert parse(system=system).messages[0] == Message("system", (Text("be brief"),))
 
 
+def test_what_the_vendors_servers_did_is_left_out_of_a_conversation_that_moved() -> None:
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    (answer,) = read({"role": "assistant", "content": [search, found, {"type": "text", "text": "so"}]})
+    assert answer == Message("assistant", (Text("so"),))
+
+
+def test_a_document_that_is_text_is_read() -> None:
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}}
+    assert read({"role": "user", "content": [document]}) == (Message("user", (Text("words"),)),)
+
+
 def test_claudes_billing_block_is_no_part_of_the_prompt() -> None:
     blocks = [{"type": "text", "text": "x-anthropic-billing-header: cc=1;"}, {"type": "text", "text": "rules"}]
     assert parse(system=blocks).messages[0].text == "rules"

@@ -108,16 +108,27 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
     assert places == [0, 1]
 
 
-def test_free_text_for_a_tool_comes_out_of_its_argument() -> None:
-    script: list[EngineEvent] = [
-        START,
-        ToolStart(0, "c1", "apply_patch"),
-        ToolArguments(0, '{"input":'),
-        ToolArguments(0, '"*** Begin"}'),
-    ]
-    last = streamed([*script, Finished("tool_calls", USAGE)])[-1]
-    (item,) = last["response"]["output"]
-    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", "*** Begin")
+def test_free_text_for_a_tool_streams_out_of_its_argument() -> None:
+    pieces = ['{"inp', 'ut": "*** Be', "gin\\", 'n\\u00e4 \\"q\\""}']
+    script: list[EngineEvent] = [START, ToolStart(0, "c1", "apply_patch")]
+    script += [ToolArguments(0, piece) for piece in pieces]
+    told = streamed([*script, Finished("tool_calls", USAGE)])
+    deltas = [event["delta"] for event in told if event["type"] == "response.custom_tool_call_input.delta"]
+    assert deltas == ["*** Be", "gin", '\nä "q"']
+    (item,) = told[-1]["response"]["output"]
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "apply_patch", '*** Begin\nä "q"')
+
+
+def test_free_text_with_half_an_emoji_does_not_break_the_stream() -> None:
+    script: list[EngineEvent] = [START, ToolStart(0, "c1", "apply_patch"), ToolArguments(0, '{"input": "a\\udc1f b"}')]
+    (item,) = whole([*script, Finished("tool_calls", USAGE)])["output"]
+    assert item["input"] == "a\ufffd b"
+
+
+def test_free_text_that_is_no_argument_is_told_as_it_was_written() -> None:
+    script: list[EngineEvent] = [START, ToolStart(0, "c1", "apply_patch"), ToolArguments(0, "*** Begin")]
+    (item,) = whole([*script, Finished("tool_calls", USAGE)])["output"]
+    assert item["input"] == "*** Begin"
 
 
 def test_a_tool_in_a_namespace_is_called_by_both_names() -> None:

@@ -108,8 +108,8 @@ def test_what_a_vendor_would_have_to_remember_is_refused(field: str) -> None:
 
 
 def test_items_that_only_their_vendor_can_read_are_skipped() -> None:
-    items = [{"type": "compaction", "encrypted_content": "x"}, {"role": "user", "content": "hi"}]
-    assert len(read(input=items).messages) == 1
+    skipped = [{"type": "compaction", "encrypted_content": "x"}, {"type": "web_search_call", "action": {}}]
+    assert len(read(input=[*skipped, {"role": "user", "content": "hi"}]).messages) == 1
 
 
 @pytest.mark.parametrize(
