@@ -70,6 +70,11 @@ class Changes:
         oldest = self.told - len(self._news)
         return [news for news in self._news if news.number > after], after < oldest
 
+    def forget(self) -> None:
+        """From the event loop: what was told may be about what is to be forgotten. Who is behind will be told so."""
+        self._news.clear()
+        self._bytes = 0
+
     async def after(self, version: int, seconds: float) -> int:
         """Wait, at most ``seconds``, until there is something newer than ``version``; returns the newest version."""
         if self.version <= version:

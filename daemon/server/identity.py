@@ -38,6 +38,8 @@ _AGENTS: Final = (
     ("QwenCode/", "qwen-code"),
 )
 _MAX_FIELD: Final = 512
+#: 4096 bytes, each as ``%xx``: a path that is cut is another folder.
+_MAX_PATH: Final = 3 * 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def identify(headers: Mapping[str, str]) -> Identity:
         spawner=field.get("x-claude-code-parent-agent-id") or _other(field, "x-codex-parent-thread-id"),
         side=codex.get("request_kind", "turn") != "turn" or field.get("x-openai-memgen-request") == "true",
         # A header is ASCII, a path may be anything.
-        cwd=unquote(field["x-reef-cwd"]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
+        cwd=unquote(headers["x-reef-cwd"][:_MAX_PATH]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
         commit=field.get("x-reef-commit") or field.get(f"{_TAG}commit") or commit,
         tags={name.removeprefix(_TAG): value for name, value in field.items() if name.startswith(_TAG)},
     )

@@ -87,6 +87,7 @@ async def _purging(daemon: Runtime, wanted: Purge) -> AsyncIterator[bytes]:
 
 
 def _told(daemon: Runtime, purged: Purged) -> None:
+    daemon.changes.forget()
     daemon.changes.tell("purge", {"records": purged.records, "sessions": purged.sessions})
 
 

@@ -28,6 +28,8 @@ _BATCH: Final = 256
 _PATIENCE_SECONDS: Final = 5.0
 #: Quiet time before idle work: it must not compete with a burst's next commit.
 _IDLE_SECONDS: Final = 0.2
+#: Under a load without any, idle work gets a moment between two commits all the same, this often.
+_IDLE_LATEST: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Writer:
         self._closed = False
         self._lock = threading.Lock()
         self._more_idle = True
+        self._idle_due = time.monotonic() + _IDLE_LATEST
         #: The database was damaged, and there is no other yet.
         self._lost = False
         self._checkpointer = Checkpointer(path)
@@ -122,7 +125,7 @@ class Writer:
                     if job.alone:
                         self._alone(job)
                 self._more_idle = True
-            elif open_:
+            if open_ and (not jobs or time.monotonic() > self._idle_due):
                 self._idle()
 
     def _take(self) -> tuple[list[Job], bool]:
@@ -255,6 +258,7 @@ class Writer:
         self._hooks.rolled_back()
 
     def _idle(self) -> None:
+        self._idle_due = time.monotonic() + _IDLE_LATEST
         try:
             while self._more_idle and self._queue.empty():
                 self._db.execute("BEGIN IMMEDIATE")

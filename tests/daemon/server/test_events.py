@@ -64,6 +64,16 @@ async def test_news_are_told_once_to_each_watcher_and_old_news_are_let_go() -> N
     assert changes.news(changes.told) == ([], False)
 
 
+async def test_what_was_forgotten_is_told_to_nobody_who_is_behind() -> None:
+    changes = Changes(asyncio.get_running_loop())
+    changes.reported(report(1))
+    changes.forget()
+    changes.tell("purge", {})
+    kept, lost = changes.news(0)
+    assert ([news.event for news in kept], lost) == (["purge"], True)
+    assert changes.news(1) == (kept, False)
+
+
 async def test_large_news_do_not_fill_the_memory() -> None:
     changes = Changes(asyncio.get_running_loop())
     for _ in range(20):

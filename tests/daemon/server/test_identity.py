@@ -1,6 +1,7 @@
 """Headers as real agents send them → who is calling."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 
@@ -91,3 +92,9 @@ def test_broken_turn_metadata_is_no_trouble(turn: str) -> None:
 def test_tags_may_tell_session_place_and_commit() -> None:
     who = identify({"x-reef-tag-session": "s", "x-reef-tag-cwd": "/app", "x-reef-tag-commit": "abc"})
     assert (who.session_keys, who.cwd, who.commit) == (("s",), "/app", "abc")
+
+
+def test_a_long_path_of_many_scripts_is_whole() -> None:
+    """Cut, it would be another folder, and a denied one would be recorded."""
+    path = "/home/林博仁/" + "軟體/" * 200 + "repo"
+    assert identify({"x-reef-cwd": quote(path)}).cwd == path

@@ -52,6 +52,7 @@ def test_what_was_forgotten_is_in_no_file_of_the_home(daemon: RunningDaemon) -> 
     """Database, its log, the daemon's log, jobs."""
     word = "xylophone8421"
     receipt = say(daemon, word)
+    before = daemon.get(f"/reef/records/{receipt}")["seq"]
     daemon.control("POST", "/reef/report", {"feedback": f"more {word}", "references": [receipt]})
     session = daemon.get(f"/reef/records/{receipt}")["session"]
     until(lambda: daemon.get(f"/reef/search?q={word}")["items"], "the index")
@@ -65,7 +66,20 @@ def test_what_was_forgotten_is_in_no_file_of_the_home(daemon: RunningDaemon) -> 
     assert found == []
     assert daemon.get(f"/reef/search?q={word}")["items"] == []
     assert entries(daemon, "purge")[0]["named"] == [session]
+    assert word.encode() not in events_since(daemon, before)
     assert daemon.get("/reef/audit/check")["wrong"] is None
+
+
+def events_since(daemon: RunningDaemon, seq: int) -> bytes:
+    """All that a reader is told who was there in another run, up to the engines' state."""
+    control = {"authorization": f"Bearer {daemon.control_token}", "last-event-id": f"{seq}.00000000.0"}
+    response = daemon.open("/reef/events", b"", method="GET", headers=control)
+    told = b""
+    while b"event: engine" not in told:
+        told += response.readline()
+    response.close()
+    assert b"event: missed" in told
+    return told
 
 
 @pytest.mark.parametrize(

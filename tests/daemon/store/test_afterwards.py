@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from daemon.core.records import Dialect, End, Message, Text, ToolResult
 from daemon.core.rows import SignalName
 from daemon.store.db import Store
 from tests.daemon.store.test_search import indexed, until
-from tests.fakes.exchanges import Conversation, record, tool, transcript, user
+from tests.fakes.exchanges import Conversation, record, submit, tool, transcript, user
 
 
 def read(_: Dialect, raw: bytes) -> Message:
@@ -91,3 +92,11 @@ def test_another_sessions_record_is_never_told_of(reading: Store, path: Path) ->
     record(reading, transcript([user("one")]))
     record(reading, transcript([user("two")]))
     assert told(reading, path, 2) == [[], []]
+
+
+def test_a_load_that_never_pauses_is_caught_up_with_too(store: Store, path: Path) -> None:
+    begin = time.monotonic()
+    while indexed(path) == 0:
+        assert time.monotonic() - begin < 30
+        submit(store, transcript([user("q")]))
+        time.sleep(0.02)

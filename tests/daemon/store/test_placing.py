@@ -1,5 +1,7 @@
 """Which session a record falls into by the ids that bodies carry. `test_sessions` has headers and the prefix tree."""
 
+import pytest
+
 from daemon.core.records import Kind
 from daemon.store.db import Store
 from tests.fakes.exchanges import Conversation, assistant, record, system, tool, transcript, user
@@ -66,6 +68,31 @@ def test_a_resumed_conversation_under_a_new_beginning_goes_on(store: Store) -> N
     third = record(store, transcript([*resumed, assistant("done again"), user("more")]))
     assert third.session == first.session
     assert store.session(first.session).turns == 3
+
+
+#: How agents ask, in the person's name and as the next turn of the conversation, for what is none (seen in terminals).
+ASIDES = (
+    "[SUGGESTION MODE: Suggest what the user might naturally type next.]\n\nFIRST: Read the LAST FEW LINES",
+    "You are the component that summarizes a conversation when its context window is about to overflow. The",
+    "First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.",
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT use Read, Bash",
+)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Qwen Code guesses what comes next after every answer, and sums up; so does Claude"
+)
+@pytest.mark.parametrize("key", [(), ("k",)], ids=["no key", "key"])
+@pytest.mark.parametrize("aside", ASIDES)
+def test_what_an_agent_asks_in_the_persons_name_is_a_side_call(store: Store, aside: str, key: tuple[str, ...]) -> None:
+    said = [system("s"), user("do it"), assistant("done")]
+    first = record(store, transcript(said[:2], "done", tools=3), session_keys=key)
+    asked = record(store, transcript([*said, user(aside)], "run the tests", tools=3), session_keys=key)
+    second = record(store, transcript([*said, user("now?")], "yes", tools=3), session_keys=key)
+    assert (asked.kind, asked.session) == (Kind.SIDE, first.session)
+    assert (second.kind, second.session) == (Kind.MAIN, first.session)
+    assert store.record(second.receipt).parent == first.receipt
+    assert store.session(first.session).turns == 2
 
 
 def test_equal_ends_of_several_conversations_are_not_guessed(store: Store) -> None:
