@@ -220,6 +220,9 @@ switch() {
         say "· restarting the daemon that was running"
         "$command" restart >&2 || die "the daemon did not start again" "$command logs"
     fi
+    if [ -f "$home/login.json" ]; then # it names the program that was there before
+        "$command" start --at-login >&2 || say "the new version does not start at login: $command start --at-login says why"
+    fi
 }
 
 # A model of the person's own choice stays the active one.
@@ -305,7 +308,9 @@ stop_daemons() {
     running=$(recorded current)/bin/reef
     [ -x "$running" ] || return 0
     { recorded home; printf '%s\n' "$home"; } | sort -u | while IFS= read -r one; do
-        [ ! -d "$one" ] || REEF_HOME=$one "$running" stop >&2 || say "the daemon of $one did not stop"
+        login=''
+        [ ! -f "$one/login.json" ] || login=--at-login # what starts it at login goes, too
+        [ ! -d "$one" ] || REEF_HOME=$one "$running" stop $login >&2 || say "the daemon of $one did not stop"
     done
 }
 

@@ -164,6 +164,24 @@ def test_uninstall_where_nothing_is_installed_says_so(person: Path) -> None:
     assert "Nothing of Reef is installed" in done.stderr
 
 
+@pytest.mark.parametrize(("set_up", "words"), [(True, "stop --at-login"), (False, "stop ")])
+def test_uninstall_takes_what_starts_it_at_login_away(person: Path, set_up: bool, words: str) -> None:
+    """Else the session would go on starting a program that is gone."""
+    place = person / ".local" / "share" / "reef"
+    program = place / "env-1" / "bin" / "reef"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho "$REEF_HOME: $*" >>"{person}/calls"\n')
+    program.chmod(0o755)
+    (place / "env-1" / "pyvenv.cfg").write_text("")
+    (person / ".reef").mkdir()
+    if set_up:
+        (person / ".reef" / "login.json").write_text("{}")
+    (place / "receipt").write_text(f"current {place}/env-1\nhome {person}/.reef\n")
+    assert install(person, "--uninstall").returncode == 0
+    assert f"{(person / 'calls').read_text().strip()} ".endswith(f": {words.strip()} ")
+    assert not program.exists()
+
+
 def test_purge_spares_what_is_not_reefs(person: Path) -> None:
     precious = person / "precious"
     precious.mkdir()

@@ -6,7 +6,7 @@ says of retrying stay as they are.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from daemon.core.errors import EngineError
@@ -15,6 +15,7 @@ from daemon.core.records import ChatRequest, Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest, RelayResponse
 from daemon.wire import jsontext
 from daemon.wire.base import dialect
+from daemon.wire.concede import conceded
 from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.errors import error_message
 from daemon.wire.reader import Reader
@@ -37,6 +38,8 @@ _KEPT_DOWN: Final = (
     "retry-after", "x-ratelimit-", "anthropic-ratelimit-", "request-id", "x-request-id", "x-should-retry",
 )  # fmt: skip
 _ERROR: Final = 400
+#: How often a request is sent again without what was refused of it.
+_CONCESSIONS: Final = 3
 _SAID_MOST: Final = 64 << 10
 
 
@@ -67,15 +70,19 @@ class Translation:
 
     async def ask(self, headers: Headers) -> Refusal | None:
         """None when there is an answer to read. ``headers`` are the agent's. Raises EngineError."""
-        refusal = await self._ask(headers, self._request)
-        if refusal is not None and refusal.status == _ERROR and self._request.effort and _about_effort(refusal.message):
-            # Models that do not think refuse to be told how hard. The agent cannot know which one answers.
+        body: bytes | None = await asyncio.to_thread(self._codec.write, self._request)
+        refusal = None
+        for _ in range(_CONCESSIONS + 1):
+            if body is None:
+                break
             await self.close()
-            refusal = await self._ask(headers, replace(self._request, effort=None))
+            refusal = await self._ask(headers, body)
+            if refusal is None or refusal.status != _ERROR:
+                break
+            body = conceded(body, refusal.message)
         return refusal
 
-    async def _ask(self, headers: Headers, request: ChatRequest) -> Refusal | None:
-        body = await asyncio.to_thread(self._codec.write, request)
+    async def _ask(self, headers: Headers, body: bytes) -> Refusal | None:
         sent = upstream_headers(headers, self._dialect)
         self._response = response = await self._engine.relay(RelayRequest("POST", PATHS[self._dialect], sent, body))
         if response.status < _ERROR:
@@ -110,8 +117,9 @@ class Translation:
                 yield event
 
     async def close(self) -> None:
-        if self._response is not None:
-            await asyncio.shield(self._response.close())
+        response, self._response = self._response, None
+        if response is not None:
+            await asyncio.shield(response.close())
 
 
 def upstream_headers(headers: Headers, target: Dialect) -> Headers:
@@ -155,7 +163,3 @@ def _header(response: RelayResponse, name: bytes) -> str:
 
 def _kept(headers: Headers) -> Headers:
     return [(name, value) for name, value in headers if name.decode("latin-1").lower().startswith(_KEPT_DOWN)]
-
-
-def _about_effort(message: str) -> bool:
-    return any(word in message.lower() for word in ("effort", "reasoning", "thinking"))

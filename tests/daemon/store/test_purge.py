@@ -3,6 +3,8 @@
 import dataclasses
 import random
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -298,6 +300,24 @@ def test_what_a_crash_left_half_done_is_done_by_the_next(store: Store) -> None:
     assert b"half gone" in b"".join(message.raw for message in store_messages(store))
     purge(store, sessions=(other.session,))
     assert list(store_messages(store)) == []
+
+
+@pytest.mark.parametrize("after_ms", [2, 40, 150])
+def test_killed_at_any_moment_the_store_is_sound_and_the_next_purge_ends_it(path: Path, after_ms: int) -> None:
+    words = [sys.executable, str(Path(__file__).with_name("purging.py")), str(path)]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    threading.Event().wait(after_ms / 1000)
+    child.kill()
+    child.communicate()
+    store = Store.open(path, durability="normal")
+    assert store.verify() == []
+    assert store.audit.check()[2] is None
+    purge(store, before_ns=STARTED_NS * 2)
+    assert store.verify() == []
+    assert list(store_messages(store)) == []
+    store.close()
 
 
 def store_messages(store: Store) -> list[StoredMessage]:
