@@ -9,7 +9,6 @@ included. Peers: ``python -m bench.peers install``. On a machine that does somet
 
 import argparse
 import contextlib
-import os
 import statistics
 import sys
 import tempfile
@@ -145,7 +144,7 @@ def _reef(folder: Path, port: int, provider: int) -> Start:
     engine = f"{{base_url: 'http://127.0.0.1:{provider}/v1', api: openai, key: agent}}"
     home.config.write_text(f"server: {{port: {port}}}\nengine: provider\nengines: {{provider: {engine}}}\n")
     env = {"REEF_HOME": str(folder), "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [os.environ.get("BENCH_PYTHON", sys.executable), "-m", "daemon.server"]
+    command = [sys.executable, "-m", "daemon.server"]
     return Start(command, [f"x-reef-token: {Tokens.load(home).agent}", "authorization: Bearer sk-provider"], env)
 
 

@@ -5,19 +5,20 @@ says of retrying stay as they are.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from daemon.core.errors import EngineError
-from daemon.core.generation import EngineEvent
+from daemon.core.generation import EngineEvent, ToolStart
 from daemon.core.records import ChatRequest, Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest, RelayResponse
 from daemon.wire import jsontext
 from daemon.wire.base import dialect
+from daemon.wire.concede import conceded
 from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.errors import error_message
-from daemon.wire.reader import Reader
+from daemon.wire.reader import Reader, tool_name
 from daemon.wire.sse import EventReader
 
 PATHS: Final = {
@@ -37,6 +38,8 @@ _KEPT_DOWN: Final = (
     "retry-after", "x-ratelimit-", "anthropic-ratelimit-", "request-id", "x-request-id", "x-should-retry",
 )  # fmt: skip
 _ERROR: Final = 400
+#: How often a request is sent again without what was refused of it.
+_CONCESSIONS: Final = 3
 _SAID_MOST: Final = 64 << 10
 
 
@@ -67,15 +70,19 @@ class Translation:
 
     async def ask(self, headers: Headers) -> Refusal | None:
         """None when there is an answer to read. ``headers`` are the agent's. Raises EngineError."""
-        refusal = await self._ask(headers, self._request)
-        if refusal is not None and refusal.status == _ERROR and self._request.effort and _about_effort(refusal.message):
-            # Models that do not think refuse to be told how hard. The agent cannot know which one answers.
+        body: bytes | None = await asyncio.to_thread(self._codec.write, self._request)
+        refusal = None
+        for _ in range(_CONCESSIONS + 1):
+            if body is None:
+                break
             await self.close()
-            refusal = await self._ask(headers, replace(self._request, effort=None))
+            refusal = await self._ask(headers, body)
+            if refusal is None or refusal.status != _ERROR:
+                break
+            body = conceded(body, refusal.message)
         return refusal
 
-    async def _ask(self, headers: Headers, request: ChatRequest) -> Refusal | None:
-        body = await asyncio.to_thread(self._codec.write, request)
+    async def _ask(self, headers: Headers, body: bytes) -> Refusal | None:
         sent = upstream_headers(headers, self._dialect)
         self._response = response = await self._engine.relay(RelayRequest("POST", PATHS[self._dialect], sent, body))
         if response.status < _ERROR:
@@ -88,30 +95,35 @@ class Translation:
     async def events(self) -> AsyncGenerator[EngineEvent, None]:
         """Of the answer. Raises EngineError when it breaks off or tells of a failure."""
         assert self._response is not None, "ask first"
+        own = {tool_name(tool.name): tool.name for tool in self._request.tools}
         reader = self._codec.reader(self._receipt)
-        if "text/event-stream" in _header(self._response, b"content-type").lower():
-            async for event in self._streamed(self._response, reader):
-                yield event
-        else:
-            body = b"".join([chunk async for chunk in self._response.chunks()])
-            for event in reader.whole(_object(_plain(self._response, body))):
-                yield event
-        for event in reader.end():
-            yield event
-
-    async def _streamed(self, response: RelayResponse, reader: Reader) -> AsyncIterator[EngineEvent]:
-        undo, stream = Undoing(_header(response, b"content-encoding") or "identity"), EventReader()
-        async for chunk in response.chunks():
-            for name, data in stream.feed(undo.feed(chunk)):
-                for event in _read(reader, name, data):
-                    yield event
-        for name, data in stream.finish():
-            for event in _read(reader, name, data):
-                yield event
+        streamed = "text/event-stream" in _header(self._response, b"content-type").lower()
+        async for event in (_streamed if streamed else _whole)(self._response, reader):
+            yield replace(event, name=own.get(event.name, event.name)) if isinstance(event, ToolStart) else event
 
     async def close(self) -> None:
-        if self._response is not None:
-            await asyncio.shield(self._response.close())
+        response, self._response = self._response, None
+        if response is not None:
+            await asyncio.shield(response.close())
+
+
+async def _whole(response: RelayResponse, reader: Reader) -> AsyncGenerator[EngineEvent, None]:
+    body = b"".join([chunk async for chunk in response.chunks()])
+    for event in [*reader.whole(_object(_plain(response, body))), *reader.end()]:
+        yield event
+
+
+async def _streamed(response: RelayResponse, reader: Reader) -> AsyncGenerator[EngineEvent, None]:
+    stream = EventReader()
+    try:
+        undo = Undoing(_header(response, b"content-encoding") or "identity")
+        async for chunk in response.chunks():
+            for event in _read(reader, stream.feed(undo.feed(chunk))):
+                yield event
+    except Undecodable as error:
+        raise _unreadable(error) from None
+    for event in [*_read(reader, stream.finish()), *reader.end()]:
+        yield event
 
 
 def upstream_headers(headers: Headers, target: Dialect) -> Headers:
@@ -128,8 +140,10 @@ def upstream_headers(headers: Headers, target: Dialect) -> Headers:
     return [*sent, (b"authorization", b"Bearer " + key)] if key else sent
 
 
-def _read(reader: Reader, name: str, data: str) -> list[EngineEvent]:
-    return [] if data == "[DONE]" else reader.event(name, _object(data.encode()))
+def _read(reader: Reader, told: Iterable[tuple[str, str]]) -> Iterator[EngineEvent]:
+    for name, data in told:
+        if data != "[DONE]":
+            yield from reader.event(name, _object(data.encode()))
 
 
 def _object(data: bytes) -> dict[str, object]:
@@ -146,7 +160,11 @@ def _plain(response: RelayResponse, body: bytes) -> bytes:
     try:
         return decoded(body, _header(response, b"content-encoding"))
     except Undecodable as error:
-        raise EngineError(f"the provider's answer cannot be read: {error}") from None
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Undecodable) -> EngineError:
+    return EngineError(f"the provider's answer cannot be read: {error}", hint="reef doctor")
 
 
 def _header(response: RelayResponse, name: bytes) -> str:
@@ -155,7 +173,3 @@ def _header(response: RelayResponse, name: bytes) -> str:
 
 def _kept(headers: Headers) -> Headers:
     return [(name, value) for name, value in headers if name.decode("latin-1").lower().startswith(_KEPT_DOWN)]
-
-
-def _about_effort(message: str) -> bool:
-    return any(word in message.lower() for word in ("effort", "reasoning", "thinking"))

@@ -47,7 +47,7 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     db.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
     db.execute("PRAGMA wal_autocheckpoint = 0")
     db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
-    db.execute("PRAGMA cache_size = -32000")
+    db.execute("PRAGMA cache_size = -16000")
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute("PRAGMA secure_delete = ON")  # what is forgotten leaves no bytes behind
     return db

@@ -22,7 +22,7 @@ from daemon.wire import jsontext
 _CANDIDATES: Final = 64
 #: How many starts are known, and how large they may be together.
 _STARTS: Final = 32
-_STARTS_SIZE: Final = 24 * 1024 * 1024
+_STARTS_SIZE: Final = 12 * 1024 * 1024
 #: A body is known by all of its messages, and by all but these last: Anthropic clients move their cache marks there.
 _MOVING: Final = 3
 _END: Final = 64

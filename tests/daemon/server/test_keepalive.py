@@ -1,6 +1,5 @@
 """A silent stream says so in its dialect's own form: before the first byte, between events, never inside one."""
 
-import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -72,12 +71,12 @@ def split(raw: bytes) -> tuple[int, bytes]:
 
 @BOTH
 def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    _, _, usual = daemon.post(path, ask())
+    _, usual = split(daemon.post(path, ask())[2])
     provider.faults.append(Fault(wait=SILENCE * 5))
     status, headers, raw = daemon.post(path, ask())
     count, rest = split(raw)
     assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-    assert 2 <= count <= 6
+    assert count >= 2
     assert _without_ids(rest) == _without_ids(usual)
     row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
     assert (row["end"], row["status"], row["preview"]) == ("ok", 200, "Hello after a while.")
@@ -147,13 +146,6 @@ def test_a_compressed_answer_goes_on_in_plain_where_keep_alives_went_before(
     count, rest = split(response.read())
     assert count >= 1
     assert b"message_stop" in rest
-
-
-def test_a_compressed_stream_is_left_alone(daemon: RunningDaemon, provider: Provider) -> None:
-    provider.gzip = True
-    response = daemon.open(MESSAGES, ask(), headers={"accept-encoding": "gzip"})
-    assert response.getheader("content-encoding") == "gzip"
-    assert b"message_stop" in gzip.decompress(response.read())
 
 
 @BOTH

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from daemon.core.generation import EngineEvent, FinishReason, Started, TextDelta
+from daemon.core.generation import (
+    EngineEvent,
+    FinishReason,
+    RefusalDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+)
 from daemon.core.records import ChatRequest, Dialect, Sampling
 from daemon.wire.base import dialect
 from daemon.wire.sse import events
@@ -146,3 +154,19 @@ def test_a_keepalive_is_a_chunk_that_says_nothing() -> None:
 def test_half_an_emoji_from_an_engine_can_still_be_written() -> None:
     renderer = dialect(Dialect.CHAT).renderer(PLAIN, "rec_1", "m", 1)
     assert b"\xef\xbf\xbd" in renderer.event(TextDelta("\ud83d"))
+
+
+def test_thoughts_have_a_field_of_their_own() -> None:
+    script: list[EngineEvent] = [Started(20, 12), ThinkingDelta("hm"), ThinkingEnd("anthropic:x"), *spoken("yes")[1:]]
+    assert {"reasoning_content": "hm"} in deltas(script)
+    message = whole(script)["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("hm", "yes")
+
+
+def test_a_refusal_is_no_content_and_ends_as_openais_do() -> None:
+    script: list[EngineEvent] = [Started(20, 12), RefusalDelta("I cannot"), *spoken(reason="refusal")[1:]]
+    choice = whole(script)["choices"][0]
+    assert (choice["message"]["refusal"], choice["message"]["content"], choice["finish_reason"]) == (
+        "I cannot", None, "stop",
+    )  # fmt: skip
+    assert whole(spoken("I", reason="refusal"))["choices"][0]["finish_reason"] == "content_filter"

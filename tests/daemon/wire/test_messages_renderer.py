@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from daemon.core.generation import EngineEvent, FinishReason, Started, TextDelta
+from daemon.core.generation import (
+    EngineEvent,
+    FinishReason,
+    RefusalDelta,
+    Started,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+)
 from daemon.core.records import ChatRequest, Dialect
 from daemon.wire.base import Renderer, dialect
 from daemon.wire.sse import events
@@ -134,3 +142,28 @@ def test_half_an_emoji_from_an_engine_can_still_be_written() -> None:
     answer = renderer()
     answer.event(Started(1, 0))
     assert b"\xef\xbf\xbd" in answer.event(TextDelta("\ud83d"))
+
+
+def test_a_thought_is_a_block_that_ends_with_its_signature() -> None:
+    """https://github.com/nielspeter/claude-code-proxy/pull/17: without it Claude Code drops the whole turn."""
+    script: list[EngineEvent] = [Started(20, 12), ThinkingDelta("hm"), ThinkingEnd("openai:rs_1:x"), *spoken("yes")[1:]]
+    told = streamed(script)
+    assert [event["delta"] for event in told if event.get("index") == 0 and "delta" in event] == [
+        {"type": "thinking_delta", "thinking": "hm"},
+        {"type": "signature_delta", "signature": "openai:rs_1:x"},
+    ]
+    assert [event["type"] for event in told if event.get("index") == 0][-1] == "content_block_stop"
+    assert whole(script)["content"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "openai:rs_1:x"},
+        {"type": "text", "text": "yes"},
+    ]
+
+
+def test_a_thought_without_words_keeps_its_place() -> None:
+    script: list[EngineEvent] = [Started(20, 12), ThinkingEnd("openai:rs_1:x"), *spoken("yes")[1:]]
+    assert whole(script)["content"][0] == {"type": "thinking", "thinking": "", "signature": "openai:rs_1:x"}
+
+
+def test_a_refusal_is_words_and_a_reason_to_stop() -> None:
+    answer = whole([Started(20, 12), RefusalDelta("I cannot"), *spoken()[1:]])
+    assert (answer["content"][0]["text"], answer["stop_reason"]) == ("I cannot", "refusal")
