@@ -161,7 +161,7 @@ def started(name: str, port: int, how: Start, *, folder: Path, core: str = _SERV
 
 
 def flush_time(folder: Path) -> float:
-    """Milliseconds until 40 KB are on the disk, the median: what nobody who records before the end can be faster than."""
+    """Milliseconds until 40 KB are on the disk, the median: nobody who records before the end can be faster."""
     taken = []
     with (folder / "flush").open("wb", buffering=0) as file:
         for _ in range(50):
