@@ -12,7 +12,7 @@ from daemon.core.records import Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
 from daemon.server.incoming import ClientGone, plain, read_body, until_gone
-from daemon.server.proxy import worded
+from daemon.server.relaying import worded
 from daemon.wire import estimate
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.rename import renamed

@@ -6,7 +6,7 @@ response can rely on its record being on disk; a client that leaves stops the wo
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, cast
 
@@ -20,22 +20,20 @@ from daemon.core.errors import (
     ReefError,
     TooLarge,
     TooSlow,
-    UpstreamUnreachable,
 )
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
-from daemon.engines.base import RelayEngine, RelayRequest, RelayResponse, TokenEngine
+from daemon.engines.base import RelayEngine, RelayRequest, TokenEngine
 from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
-from daemon.server.outgoing import JSON, Outgoing, header
+from daemon.server.outgoing import JSON, Outgoing
 from daemon.server.recorder import Recorder
+from daemon.server.relaying import pass_on, refuse, worded
 from daemon.server.rendering import Answer, render
 from daemon.server.routing import Router, Target, another_may_answer
-from daemon.server.translation import Refusal, Translation, spoken
-from daemon.wire.encoding import Undecodable, decoded
-from daemon.wire.errors import error_message, provider_error
+from daemon.server.translation import Translation, spoken
 from daemon.wire.rename import renamed
 
 _log = logging.getLogger("reef.proxy")
@@ -46,9 +44,6 @@ ROUTES: Final = {
     "/v1/messages": Dialect.MESSAGES,
     "/v1/responses": Dialect.RESPONSES,
 }
-_OK: Final = 200
-#: Of an error that comes too late for its status.
-_SAID_MOST: Final = 64 << 10
 
 
 def passes(method: str, path: str) -> bool:
@@ -167,40 +162,10 @@ class DataPlane:
             if not last and another_may_answer(response.status):
                 _log.warning("%s: the next engine is asked: %s answered %d", call.receipt, engine.name, response.status)
                 return False
-            await self._pass_on(call, outgoing, response)
+            await pass_on(call, outgoing, response)
         finally:
             await response.close()
         return True
-
-    async def _pass_on(self, call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
-        if response.status >= 400:
-            call.end, call.error = End.ERROR, f"the provider answered {response.status}"
-        if outgoing.started and not _streams(response):
-            await _tell_late(call, outgoing, response)
-            return
-        await outgoing.begin(response.status, response.headers)
-        try:
-            async for chunk in response.chunks():
-                await outgoing.feed(chunk)
-        except EngineError as error:
-            call.end, call.error = End.INCOMPLETE, error.message
-            # A chat client sees its connection break, as it would without Reef; the others are told.
-            call.broken = call.dialect is Dialect.CHAT or not outgoing.end_with(
-                _broken(call, error, outgoing.captured())
-            )
-            if call.broken:
-                await outgoing.flush()
-            return
-        if call.end is not End.OK:
-            return
-        complete, failed = await outgoing.verdict()
-        if failed:
-            call.end, call.error = End.ERROR, f"the provider sent an error inside its {call.status}"
-        elif not complete:
-            cut = UpstreamUnreachable("the provider's stream ended without its last event", hint="reef doctor")
-            call.end, call.error = End.INCOMPLETE, cut.message
-            if call.dialect is not Dialect.CHAT:
-                outgoing.end_with(_broken(call, cut, outgoing.captured()))
 
     async def _whole(self, call: Call, body: bytes) -> bytes:
         """The body for an engine that keeps no conversations."""
@@ -223,7 +188,7 @@ class DataPlane:
                 _log.warning("%s: the next engine is asked: it answered %d", call.receipt, refusal.status)
                 return False
             else:
-                _refuse(call, outgoing, refusal)
+                refuse(call, outgoing, refusal)
         finally:
             await translation.close()
         return True
@@ -260,41 +225,3 @@ class DataPlane:
         if isinstance(error, TooLarge | TooSlow):
             headers.append((b"connection", b"close"))
         outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
-
-
-def _refuse(call: Call, outgoing: Outgoing, refusal: Refusal) -> None:
-    """A provider's error in the words of another dialect."""
-    call.end, call.error = End.ERROR, f"the provider answered {refusal.status}: {refusal.message}"
-    kind, message = provider_error(refusal.message)
-    if outgoing.started:
-        outgoing.hold(call.failure(refusal.status, kind, message))
-    else:
-        error = call.codec.error(refusal.status, kind, message)
-        outgoing.replace(refusal.status, [*JSON, *refusal.headers], error)
-
-
-def _broken(call: Call, error: EngineError, sent: bytes) -> bytes:
-    return call.codec.error_event(error.status, error.kind, worded(error), after=sent)
-
-
-def _streams(response: RelayResponse) -> bool:
-    kind = header(response.headers, b"content-type")
-    return response.status == _OK and kind.lower().startswith("text/event-stream")
-
-
-async def _tell_late(call: Call, outgoing: Outgoing, response: RelayResponse) -> None:
-    """An answer that is no stream comes after keep-alives went out: its words end the stream, as an error."""
-    said = b""
-    async for chunk in response.chunks():
-        said = (said + chunk)[:_SAID_MOST]
-    with suppress(Undecodable):
-        said = decoded(said, header(response.headers, b"content-encoding"))
-    call.end = End.ERROR
-    call.error = call.error or "the provider answered with no stream"
-    message = f"{call.error}: {error_message(said)}"
-    outgoing.hold(call.codec.error_event(response.status, "upstream_error", message))
-
-
-def worded(error: ReefError) -> str:
-    """An error as an agent shows it: what happened, and the next step."""
-    return f"{error.message} ({error.hint})" if error.hint else error.message

@@ -72,12 +72,12 @@ def split(raw: bytes) -> tuple[int, bytes]:
 
 @BOTH
 def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    _, _, usual = daemon.post(path, ask())
+    _, usual = split(daemon.post(path, ask())[2])
     provider.faults.append(Fault(wait=SILENCE * 5))
     status, headers, raw = daemon.post(path, ask())
     count, rest = split(raw)
     assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-    assert 2 <= count <= 6
+    assert count >= 2
     assert _without_ids(rest) == _without_ids(usual)
     row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
     assert (row["end"], row["status"], row["preview"]) == ("ok", 200, "Hello after a while.")

@@ -1,0 +1,89 @@
+"""A provider's answer passes as it is; where it has no end, each dialect's clients get the one that they understand."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+from starlette.types import Message
+
+from daemon.core.errors import UpstreamUnreachable
+from daemon.core.records import Dialect, End
+from daemon.core.redact import Redactor
+from daemon.engines.base import Headers
+from daemon.server.exchange import Call
+from daemon.server.outgoing import Outgoing
+from daemon.server.relaying import pass_on
+
+CHAT, MESSAGES, RESPONSES, OTHER = Dialect.CHAT, Dialect.MESSAGES, Dialect.RESPONSES, Dialect.OTHER
+
+
+@dataclass
+class Answer:
+    """`daemon.engines.base.RelayResponse`, from memory."""
+
+    said: list[bytes]
+    breaks: bool = False
+    status: int = 200
+    headers: Headers = field(default_factory=lambda: [(b"content-type", b"text/event-stream")])
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self.said:
+            yield chunk
+        if self.breaks:
+            raise UpstreamUnreachable("far broke off its answer", hint="reef doctor")
+
+    async def close(self) -> None:
+        pass
+
+
+async def passed(dialect: Dialect, answer: Answer) -> tuple[Call, bytes]:
+    """The call afterwards, and what the client got."""
+    call = Call(dialect, {"path": "/v1/x", "query_string": b"", "method": "POST", "headers": []}, Redactor(b"key"))
+    sent: list[bytes] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+
+    outgoing = Outgoing(call, send)
+    await pass_on(call, outgoing, answer)
+    if not call.broken:
+        await outgoing.finish()
+    return call, b"".join(sent)
+
+
+BEGUN = b'event: message_start\ndata: {"type":"message_start","message":{}}\n\n'
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+@pytest.mark.parametrize(("dialect", "last"), [(MESSAGES, b"event: error"), (RESPONSES, b"event: response.failed")])
+async def test_who_waits_for_an_end_is_told(dialect: Dialect, last: bytes, breaks: bool) -> None:
+    """What is left of an event that stayed unfinished is not sent: nobody could read it."""
+    call, got = await passed(dialect, Answer([BEGUN, b'data: {"half'], breaks=breaks))
+    assert (call.end, call.broken) == (End.INCOMPLETE, False)
+    assert got.startswith(BEGUN + last)
+    assert b'{"half' not in got
+
+
+@pytest.mark.parametrize("dialect", [CHAT, OTHER])
+async def test_others_see_the_connection_break_after_every_byte(dialect: Dialect) -> None:
+    call, got = await passed(dialect, Answer([b'data: {"a":1}\n\n', b'data: {"half'], breaks=True))
+    assert (call.end, call.broken) == (End.INCOMPLETE, True)
+    assert got == b'data: {"a":1}\n\ndata: {"half'
+
+
+async def test_a_stream_of_a_kind_nobody_knows_ends_as_its_provider_ends_it() -> None:
+    said = [b'data: {"progress":0.5}\n\n', b'data: {"progress":1.0}\n\n']
+    call, got = await passed(OTHER, Answer(said))
+    assert (call.end, got) == (End.OK, b"".join(said))
+
+
+async def test_an_unfinished_event_that_is_out_already_cannot_be_taken_back() -> None:
+    long = b'data: {"a":"' + b"x" * 100_000
+    call, got = await passed(MESSAGES, Answer([BEGUN, long], breaks=True))
+    assert (call.broken, got) == (True, BEGUN + long)
+
+
+async def test_a_body_that_breaks_off_breaks_here_too() -> None:
+    json = [(b"content-type", b"application/json"), (b"content-length", b"100")]
+    call, got = await passed(MESSAGES, Answer([b'{"id":', b'"msg'], breaks=True, headers=json))
+    assert (call.end, call.broken, got) == (End.INCOMPLETE, True, b'{"id":"msg')
