@@ -208,9 +208,12 @@ def _readme(runs: _Runs, memory: dict[str, float], told: Sequence[Figure]) -> st
             "/".join(f"{statistics.median(_figures(runs, cell, server, key)):.0f}" for key in keys) for cell in cells
         )
         rows.append(f"| {server} | {' | '.join(figures)} | {memory[server]:.0f} |")
-    missed = [figure for figure in told if not figure.good]
-    rows += ["", f"Of {len(told)} targets for these ratios, {len(told) - len(missed)} were met. Missed:", "", "```"]
-    return "\n".join([*rows, *map(str, missed), "```"]) + "\n"
+    met = [
+        f"{sum(one.good for one in theirs)} of {len(theirs)} over {peer}"
+        for peer in memory
+        if (theirs := [one for one in told if one.name.startswith(f"over {peer}:")])
+    ]
+    return "\n".join([*rows, "", f"Targets met (`--check` lists them): {', '.join(met)}."]) + "\n"
 
 
 if __name__ == "__main__":
