@@ -5,12 +5,12 @@ says of retrying stay as they are.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from daemon.core.errors import EngineError
-from daemon.core.generation import EngineEvent
+from daemon.core.generation import EngineEvent, ToolStart
 from daemon.core.records import ChatRequest, Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest, RelayResponse
 from daemon.wire import jsontext
@@ -18,7 +18,7 @@ from daemon.wire.base import dialect
 from daemon.wire.concede import conceded
 from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.errors import error_message
-from daemon.wire.reader import Reader
+from daemon.wire.reader import Reader, tool_name
 from daemon.wire.sse import EventReader
 
 PATHS: Final = {
@@ -95,31 +95,35 @@ class Translation:
     async def events(self) -> AsyncGenerator[EngineEvent, None]:
         """Of the answer. Raises EngineError when it breaks off or tells of a failure."""
         assert self._response is not None, "ask first"
+        own = {tool_name(tool.name): tool.name for tool in self._request.tools}
         reader = self._codec.reader(self._receipt)
-        if "text/event-stream" in _header(self._response, b"content-type").lower():
-            async for event in self._streamed(self._response, reader):
-                yield event
-        else:
-            body = b"".join([chunk async for chunk in self._response.chunks()])
-            for event in reader.whole(_object(_plain(self._response, body))):
-                yield event
-        for event in reader.end():
-            yield event
-
-    async def _streamed(self, response: RelayResponse, reader: Reader) -> AsyncIterator[EngineEvent]:
-        undo, stream = Undoing(_header(response, b"content-encoding") or "identity"), EventReader()
-        async for chunk in response.chunks():
-            for name, data in stream.feed(undo.feed(chunk)):
-                for event in _read(reader, name, data):
-                    yield event
-        for name, data in stream.finish():
-            for event in _read(reader, name, data):
-                yield event
+        streamed = "text/event-stream" in _header(self._response, b"content-type").lower()
+        async for event in (_streamed if streamed else _whole)(self._response, reader):
+            yield replace(event, name=own.get(event.name, event.name)) if isinstance(event, ToolStart) else event
 
     async def close(self) -> None:
         response, self._response = self._response, None
         if response is not None:
             await asyncio.shield(response.close())
+
+
+async def _whole(response: RelayResponse, reader: Reader) -> AsyncGenerator[EngineEvent, None]:
+    body = b"".join([chunk async for chunk in response.chunks()])
+    for event in [*reader.whole(_object(_plain(response, body))), *reader.end()]:
+        yield event
+
+
+async def _streamed(response: RelayResponse, reader: Reader) -> AsyncGenerator[EngineEvent, None]:
+    stream = EventReader()
+    try:
+        undo = Undoing(_header(response, b"content-encoding") or "identity")
+        async for chunk in response.chunks():
+            for event in _read(reader, stream.feed(undo.feed(chunk))):
+                yield event
+    except Undecodable as error:
+        raise _unreadable(error) from None
+    for event in [*_read(reader, stream.finish()), *reader.end()]:
+        yield event
 
 
 def upstream_headers(headers: Headers, target: Dialect) -> Headers:
@@ -136,8 +140,10 @@ def upstream_headers(headers: Headers, target: Dialect) -> Headers:
     return [*sent, (b"authorization", b"Bearer " + key)] if key else sent
 
 
-def _read(reader: Reader, name: str, data: str) -> list[EngineEvent]:
-    return [] if data == "[DONE]" else reader.event(name, _object(data.encode()))
+def _read(reader: Reader, told: Iterable[tuple[str, str]]) -> Iterator[EngineEvent]:
+    for name, data in told:
+        if data != "[DONE]":
+            yield from reader.event(name, _object(data.encode()))
 
 
 def _object(data: bytes) -> dict[str, object]:
@@ -154,7 +160,11 @@ def _plain(response: RelayResponse, body: bytes) -> bytes:
     try:
         return decoded(body, _header(response, b"content-encoding"))
     except Undecodable as error:
-        raise EngineError(f"the provider's answer cannot be read: {error}") from None
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Undecodable) -> EngineError:
+    return EngineError(f"the provider's answer cannot be read: {error}", hint="reef doctor")
 
 
 def _header(response: RelayResponse, name: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from daemon.core.errors import BadRequest
 from daemon.core.records import ChatRequest, Image, Message, Text, Thinking, Tool, ToolResult, ToolUse
 from daemon.wire import jsontext, seal
-from daemon.wire.reader import call_id
+from daemon.wire.reader import call_id, tool_name
 
 #: Names of models that take ``max_completion_tokens`` only; other servers know only ``max_tokens``.
 _OPENAIS: Final = re.compile(r"(?:openai/)?(?:gpt-(?!oss)|chatgpt-|o\d)")
@@ -104,7 +104,7 @@ def _assistant(message: Message) -> dict[str, Any] | None:
             {
                 "id": call_id(call.id),
                 "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments or "{}"},
+                "function": {"name": tool_name(call.name), "arguments": call.arguments or "{}"},
             }
             for call in calls
         ]
@@ -112,14 +112,14 @@ def _assistant(message: Message) -> dict[str, Any] | None:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+    function = {"name": tool_name(tool.name), "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": {**function, "strict": True} if tool.strict else function}
 
 
 def _choice(request: ChatRequest) -> dict[str, Any]:
     choice, body = request.tool_choice, dict[str, Any]()
     if choice.mode == "named":
-        body["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
+        body["tool_choice"] = {"type": "function", "function": {"name": tool_name(choice.name or "")}}
     elif choice.mode != "auto":
         body["tool_choice"] = choice.mode
     if request.parallel_tool_calls is not None:

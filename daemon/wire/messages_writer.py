@@ -10,7 +10,7 @@ from typing import Any, Final
 from daemon.core.records import ChatRequest, Image, Part, Text, Thinking, Tool, ToolChoice, ToolResult, ToolUse
 from daemon.wire import jsontext, seal
 from daemon.wire.chat_writer import leading, sendable
-from daemon.wire.reader import call_id
+from daemon.wire.reader import call_id, tool_name
 
 #: The field must be there. What Claude Code asks for.
 _MAX_TOKENS: Final = 32_000
@@ -72,7 +72,7 @@ def _block(part: Part) -> dict[str, Any] | None:
         case ToolUse(id, name, written):
             value = jsontext.arguments(written)
             given = {"invalid_json": written} if value is None else value
-            return {"type": "tool_use", "id": call_id(id), "name": name, "input": given}
+            return {"type": "tool_use", "id": call_id(id), "name": tool_name(name), "input": given}
         case ToolResult(id, content, is_error, images):
             block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id(id), "content": content}
             if images:
@@ -98,13 +98,17 @@ def _thought(text: str, sealed: str) -> dict[str, Any] | None:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **tool.schema}}
+    return {
+        "name": tool_name(tool.name),
+        "description": tool.description,
+        "input_schema": {"type": "object", **tool.schema},
+    }
 
 
 def _choice(choice: ToolChoice, parallel: bool | None) -> dict[str, Any]:
     chosen: dict[str, Any] = {"type": _CHOICES[choice.mode]}
     if choice.mode == "named":
-        chosen["name"] = choice.name
+        chosen["name"] = tool_name(choice.name or "")
     if parallel is not None and choice.mode != "none":
         chosen["disable_parallel_tool_use"] = not parallel
     return chosen

@@ -13,8 +13,10 @@ from daemon.core.errors import EngineError
 from daemon.core.generation import EngineEvent, ToolArguments, ToolStart
 from daemon.wire import jsontext
 
-#: What every vendor takes as a call's id.
+#: What every vendor takes as a call's id, and as a tool's name.
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Reader(Protocol):
@@ -46,6 +48,14 @@ def call_id(id: str) -> str:
     if _ID.fullmatch(id):
         return id
     return f"call_{blake2b(id.encode('utf-8', 'replace'), digest_size=12).hexdigest()}"
+
+
+def tool_name(name: str) -> str:
+    """A name that is valid everywhere; the same for the same name. Those of MCP servers' tools are often longer."""
+    if _NAME.fullmatch(name):
+        return name
+    digest = blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return f"{_ODD.sub('_', name)[:55]}_{digest}"
 
 
 class _Call:

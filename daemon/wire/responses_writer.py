@@ -5,7 +5,7 @@ from typing import Any, Final
 from daemon.core.records import ChatRequest, Image, Message, Part, Text, Thinking, Tool, ToolResult, ToolUse
 from daemon.wire import jsontext, seal
 from daemon.wire.chat_writer import sendable
-from daemon.wire.reader import call_id
+from daemon.wire.reader import call_id, tool_name
 
 _EFFORTS: Final = {"max": "xhigh"}
 
@@ -25,7 +25,7 @@ def write(request: ChatRequest) -> bytes:
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
         choice = request.tool_choice
-        named = {"type": "function", "name": choice.name}
+        named = {"type": "function", "name": tool_name(choice.name or "")}
         body["tool_choice"] = named if choice.mode == "named" else choice.mode
         if request.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = request.parallel_tool_calls
@@ -82,7 +82,12 @@ def _item(part: Part) -> dict[str, Any] | None:
             item = {"type": "reasoning", "summary": summary, "encrypted_content": encrypted}
             return {**item, "id": id} if id else item
         case ToolUse(id, name, written):
-            return {"type": "function_call", "call_id": call_id(id), "name": name, "arguments": written or "{}"}
+            return {
+                "type": "function_call",
+                "call_id": call_id(id),
+                "name": tool_name(name),
+                "arguments": written or "{}",
+            }
         case ToolResult(id, content, _, images):
             output: Any = content
             if images:
@@ -94,5 +99,5 @@ def _item(part: Part) -> dict[str, Any] | None:
 
 def _tool(tool: Tool) -> dict[str, Any]:
     # Strict unless told otherwise here, where the other dialects are not.
-    named = {"type": "function", "name": tool.name, "description": tool.description}
+    named = {"type": "function", "name": tool_name(tool.name), "description": tool.description}
     return {**named, "parameters": dict(tool.schema), "strict": tool.strict}

@@ -23,6 +23,7 @@ from adapters.plan import find_node
 from adapters.pointing import Pointing
 from reef_cli.commands import env
 from tests import default_model
+from tests.fakes import shapes
 from tests.fakes.provider import TASK, Turn, bash
 
 _CACHE: Final = default_model.home().root.parent / "agents"
@@ -53,13 +54,20 @@ class Agent:
     #: How the three tools of the task ended, as far as the agent tells: OpenCode tells nobody.
     statuses: tuple[int | None, ...] = (0, 0, 3)
     streams: bool = True
+    #: How it is started in a terminal and what is there once it listens; ``seeds``: files of its home that answer what
+    #: it would ask a person at its first start.
+    terminal: tuple[str, ...] | None = None
+    listens: str = ""
+    seeds: Mapping[str, str] = field(default_factory=dict)
+    #: There it asks after each answer what the person may type next.
+    guesses: bool = False
     #: After a broken answer it sends what it got and asks for the rest, instead of the same request again.
     resumes: bool = False
 
-    def argv(self, root: Path, prompt: str, *, again: bool = False) -> list[str]:
-        words = self.pointing.command.split()[1:]
+    def argv(self, root: Path, *words: str) -> list[str]:
+        """As the README runs it, with more words."""
         start = [str(node(self.node))] if self.node else []
-        return [*start, str(root / self.program), *words, *(self.again if again else self.ask), prompt]
+        return [*start, str(root / self.program), *self.pointing.command.split()[1:], *words]
 
     def environment(self, home: Path, url: str, token: str, key: str) -> dict[str, str]:
         """As a shell has it after `reef env AGENT --keep-keys`, with the person's ``key``; writes the file it names."""
@@ -75,17 +83,20 @@ class Agent:
 
 def _submits(asked: Any) -> Turn:
     """mini-swe-agent ends by a command, not by an answer without one."""
-    done = 0
-    for message in asked["messages"]:
-        done = 0 if message["role"] == "user" else done + (message["role"] == "assistant")
     last = Turn(TASK[2].text, (bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),))
-    return [*TASK[:2], last][min(done, 2)]
+    return [*TASK[:2], last][min(shapes.Chat(asked, 0).answered(), 2)]
 
 
 def _edits(asked: Any) -> Turn:
     """aider has no tools: the answer is the edit. Its commit message it asks for unstreamed."""
     edit = "hello.txt\n```\n<<<<<<< SEARCH\n=======\nhello-reef\n>>>>>>> REPLACE\n```\n"
     return Turn(f"{TASK[2].text}\n\n{edit}") if asked.get("stream") else Turn("feat: add hello.txt")
+
+
+def _guesses(asked: Any) -> Turn:
+    """Qwen Code in a terminal wants to know after an answer what comes next."""
+    said = str(asked["messages"][-1]["content"])
+    return Turn("run it again") if "[SUGGESTION MODE:" in said else TASK[min(shapes.Chat(asked, 0).answered(), 2)]
 
 
 _PI: Final = {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
@@ -127,6 +138,12 @@ AGENTS: Final = {
             "DISABLE_ERROR_REPORTING": "1",
         },
         stored_as="claude-code",
+        terminal=("--allowedTools", "Bash", "--permission-mode", "default"),
+        listens="manual mode on",
+        seeds={
+            ".claude.json": '{"hasCompletedOnboarding": true,'
+            ' "projects": {"$PROJECT": {"hasTrustDialogAccepted": true}}}'
+        },
     ),
     "opencode": Agent(
         _TO["opencode"],
@@ -140,6 +157,8 @@ AGENTS: Final = {
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         },
         stored_as="opencode",
+        terminal=(),
+        listens="Ask anything",
         statuses=(None, None, None),
         sides=1,  # the title
     ),
@@ -151,6 +170,10 @@ AGENTS: Final = {
         again=("--continue", "--yolo", "-p"),
         node="new",
         stored_as="qwen-code",
+        terminal=("--yolo",),
+        listens="Type your message",
+        script=_guesses,
+        guesses=True,
         resumes=True,
     ),
     "aider": Agent(
@@ -187,6 +210,8 @@ AGENTS: Final = {
         again=("--continue", "--yolo", "-q"),
         pip=True,
         stored_as="OpenAI",
+        terminal=("--yolo",),
+        listens="\u276f",
         sides=1,  # the title
         resumes=True,
     ),

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from daemon.core.paths import Home
 from tests.e2e.agents import Agent, installed
+from tests.e2e.terminal import Terminal
 from tests.fakes import shapes
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
 from tests.fakes.provider import TASK, Call, Fault, Provider, Received, Turn, running_provider
@@ -60,9 +61,18 @@ class Run:
         return self.user / "project"
 
     @property
+    def environment(self) -> dict[str, str]:
+        return self.agent.environment(self.user, self.daemon.url, self.daemon.agent_token, KEY)
+
+    @property
     def asked(self) -> list[Received]:
         """What reached the provider for an answer; some agents look around first."""
         return [one for one in self.provider.requests if one.method == "POST"]
+
+    @property
+    def finals(self) -> int:
+        """Answers so far that end the task."""
+        return sum(TASK[-1].text in one["preview"] for one in self.daemon.get("/reef/records?limit=200")["items"])
 
     @property
     def kinds(self) -> Counter[str]:
@@ -84,9 +94,9 @@ class Run:
 
     def start(self, prompt: str, *, again: bool = False) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            self.agent.argv(self.root, prompt, again=again),
+            self.agent.argv(self.root, *(self.agent.again if again else self.agent.ask), prompt),
             cwd=self.project,
-            env=self.agent.environment(self.user, self.daemon.url, self.daemon.agent_token, KEY),
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -186,6 +196,37 @@ def continued(run: Run) -> Counter[str]:
     return Counter(tool=2 * len(run.agent.statuses), turn=1)
 
 
+def typed(run: Run) -> Counter[str]:
+    """Two prompts in a terminal, where agents do more beside the conversation than in one go."""
+    for name, text in run.agent.seeds.items():
+        (run.user / name).write_text(text.replace("$PROJECT", str(run.project)))
+    terminal = Terminal(run.daemon.home.run / "tmux")
+    command = run.agent.argv(run.root, *(run.agent.terminal or ()))
+    terminal.start(command, run.project, run.environment | {"TERM": "xterm-256color"})
+    try:
+        terminal.see(run.agent.listens)
+        for count, prompt in enumerate((PROMPT, AGAIN), 1):
+            asked = len(run.asked)
+            terminal("send-keys", "-l", prompt)
+            terminal.see(prompt)
+            until(lambda asked=asked: _entered(terminal, run, asked), "the prompt is sent", 60)
+            until(lambda count=count: run.finals >= count, "the last answer", 60)
+            if run.agent.guesses:
+                until(lambda: "[SUGGESTION MODE:" in str(run.asked[-1].json()["messages"][-1]), "a guess", 60)
+            until(lambda: len(run.daemon.get("/reef/records?limit=200")["items"]) >= len(run.asked), "its record", 60)
+    finally:
+        terminal("kill-server")
+    return Counter(tool=2 * len(run.agent.statuses), turn=1)
+
+
+def _entered(terminal: Terminal, run: Run, asked: int) -> bool:
+    """Presses Enter, again where that only ended a paste."""
+    terminal("send-keys", "Enter")
+    with suppress(AssertionError):
+        until(lambda: len(run.asked) > asked, "a request", 3)
+    return len(run.asked) > asked
+
+
 def spawned(run: Run) -> Counter[str]:
     """Claude Code gives the task to a sub-agent."""
 
@@ -212,7 +253,7 @@ def spoilt(run: Run) -> Counter[str]:
 
 
 SCENARIOS: Final[dict[str, Callable[[Run], Counter[str]]]] = {
-    scenario.__name__: scenario for scenario in (faults, spoilt, continued, spawned, translated, left, task)
+    scenario.__name__: scenario for scenario in (faults, spoilt, typed, continued, spawned, translated, left, task)
 }
 
 

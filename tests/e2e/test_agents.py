@@ -49,9 +49,13 @@ def not_yet(why: str, *, always: bool = True) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=always, reason=why)
 
 
-def agents(*, lasting: bool = False, **unknown: pytest.MarkDecorator) -> pytest.MarkDecorator:
-    """Every agent, or those that go on with a conversation; ``unknown``: it does not hold yet for these."""
-    chosen = [name for name, told in AGENTS.items() if told.again or not lasting]
+def agents(*, lasting: bool = False, typing: bool = False, **unknown: pytest.MarkDecorator) -> pytest.MarkDecorator:
+    """Every agent, or those that go on with a conversation, or in a terminal; ``unknown``: not so yet for these."""
+    chosen = [
+        name
+        for name, told in AGENTS.items()
+        if (told.again or not lasting) and (told.terminal is not None or not typing)
+    ]
     marks = {name: [unknown[name.replace("-", "_")]] if name.replace("-", "_") in unknown else [] for name in chosen}
     return pytest.mark.parametrize("agent", [pytest.param(name, marks=marks[name]) for name in chosen])
 
@@ -145,6 +149,15 @@ def test_continued_conversation_is_one_session(agent: str, runs: Runs) -> None:
 def test_continued_words_are_a_turn(agent: str, runs: Runs) -> None:
     run = runs[agent, "continued"].result()
     assert [one["text"].strip('"') for one in run.signals("turn")] == [AGAIN]
+
+
+@agents(typing=True, qwen_code=not_yet("its guesses at what comes next are taken for the conversation"))
+def test_typed_prompts_are_turns_of_one_session(agent: str, runs: Runs) -> None:
+    run, told = runs[agent, "typed"].result(), AGENTS[agent]
+    (session,) = run.sessions
+    assert (session["title"], session["turns"]) == (PROMPT, 2 * told.turns)
+    assert run.kinds["main"] == 2 * told.turns
+    assert [one["text"] for one in run.signals("turn")] == [AGAIN]
 
 
 @pytest.mark.parametrize("agent", ["claude-code"])

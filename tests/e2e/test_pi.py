@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -24,6 +23,7 @@ from adapters.plan import find_node
 from adapters.session import Place
 from daemon.core.paths import Home
 from reef_cli import wrapped
+from tests.e2e.terminal import Terminal
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.obedient import follows_rules
@@ -34,39 +34,6 @@ pytestmark = pytest.mark.slow
 SCENARIO = "work/pi"
 RULE = "Answer in one short sentence."
 LEARNED = f'release r2 · rule added: "{RULE}" · accepted 5\u20130'
-
-
-class Terminal:
-    """A tmux of its own with one window, in which the wrapper runs."""
-
-    def __init__(self, socket: Path) -> None:
-        self._tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
-
-    def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> None:
-        given = [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
-        self("new-session", "-d", "-x", "150", "-y", "45", *given, "-c", str(folder), *command)
-
-    def __call__(self, *words: str) -> str:
-        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=False, timeout=30)
-        return done.stdout
-
-    def screen(self) -> str:
-        return self("capture-pane", "-p", "-J")
-
-    def see(self, text: str, seconds: float = 60) -> str:
-        """Wait until the text is on the screen."""
-        deadline = time.monotonic() + seconds
-        while text not in (shown := self.screen()):
-            assert time.monotonic() < deadline, f"{text!r} is not on the screen:\n{shown}"
-            time.sleep(0.1)
-        return shown
-
-    def type(self, text: str) -> None:
-        self("send-keys", "-l", text)
-        self("send-keys", "Enter")
-
-    def ended(self) -> bool:
-        return "0" not in self("list-sessions", "-F", "0")
 
 
 class Installed:

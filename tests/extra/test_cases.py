@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from daemon.core.records import Dialect, Transcript
+from daemon.core.records import ChatRequest, Dialect, ToolResult, ToolUse, Transcript
 from daemon.server.proxy import ROUTES
 from daemon.wire.base import dialect
 from tests.daemon.wire.resent import stream_of, wire_bytes
@@ -52,6 +52,22 @@ def test_every_request_is_understood_by_an_engine_of_ours(agent: str) -> None:
     for name, body, _ in exchanges(agent):
         request = dialect(name).parse(wire_bytes(body))
         assert len(request.messages) >= len(messages_in(items_of(body)))
+
+
+@pytest.mark.parametrize("agent", AGENTS or ["none"])
+def test_every_request_can_be_asked_in_every_other_dialect(agent: str) -> None:
+    for name, body, _ in exchanges(agent):
+        request = dialect(name).parse(wire_bytes(body))
+        for other in (Dialect.CHAT, Dialect.MESSAGES, Dialect.RESPONSES):
+            again = dialect(other).parse(dialect(other).write(request))
+            assert [tool.schema for tool in again.tools] == [tool.schema for tool in request.tools]
+            assert calls_in(again) == calls_in(request)
+
+
+def calls_in(request: ChatRequest) -> list[tuple[str, bool]]:
+    """Calls and results, in order."""
+    parts = [part for message in request.messages for part in message.parts]
+    return [(part.id, isinstance(part, ToolUse)) for part in parts if isinstance(part, ToolUse | ToolResult)]
 
 
 @pytest.mark.parametrize("agent", AGENTS or ["none"])

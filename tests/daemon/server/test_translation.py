@@ -383,6 +383,16 @@ def test_a_prompt_too_long_is_told_in_the_words_that_the_agent_looks_for(
         assert error["code"] == "context_length_exceeded"
 
 
+@STREAM
+def test_a_tool_with_a_name_too_long_is_called_by_it(daemon: RunningDaemon, provider: Provider, stream: bool) -> None:
+    name = "mcp__" + "server_" * 12 + "tool"
+    body = request(MESSAGES, CHAT, stream=stream, tools=[{"name": name, "input_schema": SCHEMA}])
+    provider.reply = lambda asked: Turn(calls=(Call(asked["tools"][0]["function"]["name"], {"command": "ls"}),))
+    raw = daemon.post(PATHS[MESSAGES], body)[2]
+    assert len(provider.requests[-1].json()["tools"][0]["function"]["name"]) == 64
+    assert f'"name":"{name}"'.encode() in raw
+
+
 @pytest.mark.parametrize(
     ("target", "sent", "field", "value"),
     [

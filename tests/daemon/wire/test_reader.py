@@ -4,7 +4,7 @@ import pytest
 
 from daemon.core.errors import EngineError
 from daemon.core.generation import EngineEvent, ToolArguments, ToolStart
-from daemon.wire.reader import CallOrder, call_id
+from daemon.wire.reader import CallOrder, call_id, tool_name
 
 
 def told(*pieces: tuple[int, str, str]) -> list[list[EngineEvent]]:
@@ -64,3 +64,11 @@ def test_any_other_becomes_one_and_always_the_same(id: str) -> None:
     assert call_id(id) == call_id(id) == call_id(call_id(id))
     assert call_id(id) != call_id(id + "1")
     assert len(call_id(id)) <= 40
+
+
+@pytest.mark.parametrize(("name", "stays"), [("Bash", True), ("x" * 64, True), ("mcp.do it", False), ("x" * 90, False)])
+def test_a_tools_name_that_vendors_refuse_becomes_another_and_always_the_same(name: str, stays: bool) -> None:
+    assert (tool_name(name) == name) is stays
+    assert tool_name(name) == tool_name(tool_name(name))
+    assert tool_name(name) != tool_name(name[:-1] + "z")
+    assert len(tool_name(name)) <= 64
