@@ -7,6 +7,7 @@ loopback provider through a proxy. Only headers that belong to one connection, a
 import asyncio
 import io
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,6 +48,9 @@ _CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"c
 _DIALECTS: Final = {"openai": Dialect.CHAT, "anthropic": Dialect.MESSAGES}
 _OPENAI: Final = "api.openai.com"
 _REFUSED: Final = (401, 403)
+#: A connection that was closed while it lay idle is found out at once; later it was the request that ended it, which
+#: may be half done.
+_STALE_SECONDS: Final = 5.0
 _LARGE: Final = 1 << 20
 #: What aiohttp would add where a client sent nothing.
 _NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
@@ -79,11 +83,12 @@ class Remote:
         headers = self._headers(request.headers, await self._key())
         url = URL(f"{self._base}{request.path.removeprefix('/v1')}", encoded=True)
         pooled, fresh = self._sessions()
+        began = time.monotonic()
         with self._reaching():
             try:
                 response = await self._send(pooled, request, url, headers)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if not _reused.get():
+                if not _reused.get() or time.monotonic() - began > _STALE_SECONDS:
                     raise
                 # The provider closed a kept-alive connection while it lay idle, and sent nothing back: once more, on a
                 # connection of its own, since the pool may hold others as dead.

@@ -94,6 +94,11 @@ _COUNTS = (
     ("sessions", "SELECT (SELECT sessions FROM tally), (SELECT count(*) FROM session)"),
     ("reports", "SELECT (SELECT reports FROM tally), (SELECT count(*) FROM report)"),
     ("requests", "SELECT (SELECT records FROM tally), (SELECT count(*) FROM request)"),
+    (
+        "records in sums by hour",
+        """SELECT coalesce(sum(CASE unit WHEN 'hour' THEN records END), 0),
+        coalesce(sum(CASE unit WHEN 'day' THEN records END), 0) FROM rollup""",
+    ),
     ("records of sessions", "SELECT (SELECT records FROM tally), (SELECT sum(records) FROM session)"),
 )
 

@@ -50,7 +50,8 @@ def search(
     """Words, "phrases", -words and wor* all have to be in what a record added; fields narrow it down: agent, model,
     session, scenario, release, kind (main, subagent, side, retry), status (ok, error, incomplete, cancelled, failed or
     a number), has (feedback, error, tools, secret, signal), signal (turn, tool, refused, stopped, retried, left), since
-    and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out.
+    and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out; a query that begins with one comes
+    after --.
     """
     page = ensure_daemon(home()).get("/reef/search", q=query, limit=limit, before=before)
     if as_json:

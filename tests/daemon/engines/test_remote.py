@@ -273,6 +273,17 @@ async def test_it_is_not_tried_a_third_time(provider: Provider) -> None:
     assert len(provider.requests) == 3
 
 
+async def test_what_breaks_after_a_while_is_not_sent_again(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider was at work on it: a second one would be paid for twice."""
+    monkeypatch.setattr("daemon.engines.remote._STALE_SECONDS", 0.1)
+    async with engine(provider.url) as remote:
+        await ask(remote)
+        provider.faults.append(Fault(wait=0.3, drop=True))
+        with pytest.raises(UpstreamUnreachable):
+            await ask(remote)
+    assert len(provider.requests) == 2
+
+
 async def test_after_a_success_the_trouble_is_forgotten(provider: Provider) -> None:
     provider.faults.append(Fault(drop=True))
     async with engine(provider.url) as remote:

@@ -1,6 +1,5 @@
 """A silent stream says so in its dialect's own form: before the first byte, between events, never inside one."""
 
-import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -147,13 +146,6 @@ def test_a_compressed_answer_goes_on_in_plain_where_keep_alives_went_before(
     count, rest = split(response.read())
     assert count >= 1
     assert b"message_stop" in rest
-
-
-def test_a_compressed_stream_is_left_alone(daemon: RunningDaemon, provider: Provider) -> None:
-    provider.gzip = True
-    response = daemon.open(MESSAGES, ask(), headers={"accept-encoding": "gzip"})
-    assert response.getheader("content-encoding") == "gzip"
-    assert b"message_stop" in gzip.decompress(response.read())
 
 
 @BOTH

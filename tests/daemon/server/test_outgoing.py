@@ -1,5 +1,6 @@
 """What goes out when: streams at once but for their end, everything else when it is whole."""
 
+import asyncio
 import gzip
 from typing import Any
 
@@ -186,3 +187,14 @@ async def test_a_response_without_end_is_passed_on_and_kept_up_to_a_bound(
     assert client.body == b"12345" * 3
     assert outgoing.captured() == b"12345123"
     assert "of the response are kept" in (made.transcript(outgoing.captured())().note or "")
+
+
+async def test_nothing_of_ours_goes_into_a_compressed_stream(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, [*SSE, (b"content-encoding", b"gzip")])
+    outgoing.keep_alive(0.01)
+    for half in (compressed := gzip.compress(b"data: {}\n\n"))[:9], compressed[9:]:
+        await outgoing.feed(half)
+        await asyncio.sleep(0.05)
+    await outgoing.finish()
+    assert client.body == compressed

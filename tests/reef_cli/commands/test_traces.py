@@ -222,6 +222,7 @@ def test_a_query_that_cannot_be_read_says_what_there_is(served: Served, cli: Ree
     assert (told.code, told.error()["kind"]) == (ExitCode.USAGE, "usage")
     assert "main, subagent, side, retry" in str(told.error()["hint"])
     assert "nothing found" in cli("traces", "search", "agent:nobody").err
+    assert cli("traces", "search", "--json", "--", "-kind:main").json()["items"] == []
 
 
 def test_list_takes_a_query(served: Served, cli: Reef) -> None:
