@@ -11,6 +11,7 @@ import random
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -157,6 +158,18 @@ def started(name: str, port: int, how: Start, *, folder: Path, core: str = _SERV
         time.sleep(0.05)
     server.stop()
     raise SystemExit(f"{name} did not start:\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def flush_time(folder: Path) -> float:
+    """Milliseconds until 40 KB are on the disk, the median: nobody who records before the end can be faster."""
+    taken = []
+    with (folder / "flush").open("wb", buffering=0) as file:
+        for _ in range(50):
+            file.write(bytes(40_000))
+            begin = time.perf_counter()
+            os.fsync(file.fileno())
+            taken.append((time.perf_counter() - begin) * 1000)
+    return statistics.median(taken)
 
 
 def body(folder: Path, size: int, *, stream: int = 0, pace: int = 0, model: str = "bench") -> Path:

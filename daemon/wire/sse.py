@@ -25,6 +25,8 @@ _LAST: Final = re.compile(
     rb"|event: ?response\.failed|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.failed\""
     rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
 )
+#: The beginning of a whole Responses answer that failed.
+_FAILED: Final = re.compile(rb"\{[^{]{0,400}?\"object\"\s*:\s*\"response\"[^{]{0,400}?\"status\"\s*:\s*\"failed\"")
 #: Looked for first: hardly any event has one of these, and looking costs a tenth of the pattern.
 _ERRORS: Final = (b"error", b"detail")
 _WORDS: Final = (
@@ -109,8 +111,9 @@ def whole(body: bytes, *, stream: bool) -> Relay:
         relay.feed(body)
     else:
         start = body[:LIMIT].lstrip()
-        last = _LAST.match(b"\ndata: " + start) if any(word in start for word in _ERRORS) else None
-        relay.failed = last is not None and last["end"] is None
+        if any(word in start for word in _ERRORS):
+            last = _LAST.match(b"\ndata: " + start)
+            relay.failed = (last is not None and last["end"] is None) or _FAILED.match(start) is not None
     return relay
 
 

@@ -71,7 +71,7 @@ def complete(shell: str, words: str) -> list[str]:
     ("words", "found"),
     [
         ("reef tr", ["traces"]),
-        ("reef traces ", ["list", "show", "tail"]),
+        ("reef jobs ", ["list", "show", "cancel"]),
         ("reef traces show --f", ["--full"]),
         ("reef env --shell f", ["fish"]),
     ],

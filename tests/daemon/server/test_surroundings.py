@@ -110,9 +110,13 @@ def running(module_home: Home) -> Iterator[RunningDaemon]:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_every_name_of_this_machine_is_answered_at_once(running: RunningDaemon, host: str) -> None:
     """Where ``localhost`` means ::1 first, a daemon that listens on 127.0.0.1 alone is refused, or costs seconds."""
-    started = time.monotonic()
-    connection = HTTPConnection(host, running.port, timeout=10)
-    connection.request("GET", "/v1/models", headers=running.headers())
-    assert connection.getresponse().status == 200
-    connection.close()
-    assert time.monotonic() - started < 1.0
+
+    def seconds() -> float:
+        started = time.monotonic()
+        connection = HTTPConnection(host, running.port, timeout=10)
+        connection.request("GET", "/v1/models", headers=running.headers())
+        assert connection.getresponse().status == 200
+        connection.close()
+        return time.monotonic() - started
+
+    assert min(seconds() for _ in range(5)) < 1.0

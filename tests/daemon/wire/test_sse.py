@@ -1,12 +1,13 @@
 """A stream passes unchanged, whatever its chunks; its end waits."""
 
+import json
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.sse import LIMIT, Relay, events, looks_like_events
+from daemon.wire.sse import LIMIT, EventReader, Relay, events, looks_like_events, whole
 
 CHAT = (
     b'data: {"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}\n\n'
@@ -157,6 +158,20 @@ def test_an_error_inside_a_stream_is_an_end_that_failed(event: bytes) -> None:
     assert relay.release() == event
 
 
+@pytest.mark.parametrize(("status", "failed"), [("failed", True), ("completed", False), ("incomplete", False)])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_whole_responses_answer_that_failed_is_no_success(status: str, failed: bool, indent: int | None) -> None:
+    error = {"code": "server_error", "message": "broke"} if failed else None
+    body = {"id": "resp_1", "object": "response", "created_at": 1, "status": status, "error": error, "output": []}
+    assert whole(json.dumps(body, indent=indent).encode(), stream=False).failed is failed
+
+
+def test_a_call_that_failed_inside_an_answer_is_no_failure_of_it() -> None:
+    output = [{"type": "web_search_call", "status": "failed"}]
+    body = {"id": "r", "object": "response", "status": "completed", "error": None, "output": output}
+    assert not whole(json.dumps(body).encode(), stream=False).failed
+
+
 def test_a_null_error_in_every_chunk_is_no_error() -> None:
     relay = Relay()
     event = b'data: {"error":null,"choices":[]}\n\n'
@@ -229,3 +244,21 @@ def test_bytes_that_are_no_utf8_are_replaced_not_refused() -> None:
 )
 def test_a_body_is_known_as_a_stream_by_its_start(body: bytes, yes: bool) -> None:
     assert looks_like_events(body) is yes
+
+
+@given(st.lists(st.integers(0, len(CHAT + DONE)), max_size=8))
+def test_events_read_as_they_come_are_those_of_the_whole(cuts: list[int]) -> None:
+    raw, reader = CHAT + DONE, EventReader()
+    edges = [0, *sorted(cuts), len(raw)]
+    told = [event for a, b in pairwise(edges) for event in reader.feed(raw[a:b])]
+    assert [*told, *reader.finish()] == list(events(raw))
+
+
+def test_the_last_event_of_a_responses_stream_is_held_however_large() -> None:
+    """It repeats the whole answer, and instructions and tools: far over what any other event has."""
+    last = b"event: response.completed\ndata: " + json.dumps({"output": ["x" * (3 * LIMIT)]}).encode() + b"\n\n"
+    relay = Relay()
+    assert relay.feed(b"event: response.created\ndata: {}\n\n") != b""
+    assert b"".join(relay.feed(last[i : i + 5000]) for i in range(0, len(last), 5000)) == b""
+    assert relay.complete
+    assert relay.release() == last
