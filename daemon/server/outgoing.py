@@ -136,6 +136,13 @@ class Outgoing:
         self._held, self._relay = event, None
         return True
 
+    def end_after(self, event: bytes) -> None:
+        """Put an event of ours behind what is held: the stream's last one, which does not say to this dialect's clients
+        that it is.
+        """
+        if self._relay is not None:
+            self._held, self._relay = self._take() + event, None
+
     def _capture(self, chunk: bytes) -> None:
         """Keep it for the record, up to what one may hold: a provider may send without end."""
         self._captured.append(chunk[: self._room])

@@ -15,8 +15,11 @@ from daemon.server.outgoing import JSON, Outgoing, header
 from daemon.server.translation import Refusal
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.errors import error_message, provider_error
+from daemon.wire.sse import events
 
 _OK: Final = 200
+_BROKEN: Final = 502
+_OVERLOADED: Final = 503
 #: Of an error that comes too late for its status.
 _SAID_MOST: Final = 64 << 10
 #: Clients of these take a stream that just stops for one that goes on.
@@ -45,6 +48,8 @@ async def pass_on(call: Call, outgoing: Outgoing, response: RelayResponse) -> No
     complete, failed = await outgoing.verdict()
     if failed:
         call.end, call.error = End.ERROR, f"the provider sent an error inside its {call.status}"
+        if call.dialect is Dialect.RESPONSES and call.stream:
+            _fail(call, outgoing)
     elif not complete and call.dialect is not Dialect.OTHER:  # of which only its provider knows how it ends
         cut = UpstreamUnreachable("the provider's stream ended without its last event", hint="reef doctor")
         call.end, call.error = End.INCOMPLETE, cut.message
@@ -60,6 +65,18 @@ def refuse(call: Call, outgoing: Outgoing, refusal: Refusal) -> None:
     else:
         error = call.codec.error(refusal.status, kind, message)
         outgoing.replace(refusal.status, [*JSON, *refusal.headers], error)
+
+
+def _fail(call: Call, outgoing: Outgoing) -> None:
+    """Say in Responses' own way that an answer failed: Codex reads `response.failed`, and passes over other errors."""
+    sent = outgoing.captured()
+    if b"response.failed" in sent:
+        return
+    data = [data for _, data in events(sent[-_SAID_MOST:])][-1:]
+    said = data[0] if data else ""
+    message = error_message(said.encode())
+    status = _OVERLOADED if "overload" in said else _BROKEN
+    outgoing.end_after(call.codec.error_event(status, "upstream_error", message, after=sent))
 
 
 def _told(call: Call, outgoing: Outgoing, error: EngineError) -> bool:

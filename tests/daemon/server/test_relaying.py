@@ -1,5 +1,6 @@
 """A provider's answer passes as it is; where it has no end, each dialect's clients get the one that they understand."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -62,6 +63,31 @@ async def test_who_waits_for_an_end_is_told(dialect: Dialect, last: bytes, break
     assert (call.end, call.broken) == (End.INCOMPLETE, False)
     assert got.startswith(BEGUN + last)
     assert b'{"half' not in got
+
+
+CREATED = b'event: response.created\ndata: {"type":"response.created","response":{"id":"resp_1"}}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (b'event: error\ndata: {"type":"error","error":{"message":"it is overloaded"}}\n\n', "server_is_overloaded"),
+        (b'data: {"error":{"message":"it is broken"}}\n\n', "server_error"),
+    ],
+)
+async def test_an_error_that_codex_would_pass_over_is_followed_by_one_that_it_reads(said: bytes, code: str) -> None:
+    call, got = await passed(RESPONSES, Answer([CREATED, said]))
+    assert call.end is End.ERROR
+    assert got.startswith(CREATED + said + b"event: response.failed\ndata: ")
+    response = json.loads(got.rpartition(b"data: ")[2])["response"]
+    assert (response["id"], response["error"]["code"]) == ("resp_1", code)
+    assert "it is " in response["error"]["message"]
+
+
+async def test_a_failure_that_it_reads_already_stays_the_last_event() -> None:
+    failed = b'event: response.failed\ndata: {"type":"response.failed","response":{"id":"resp_1"}}\n\n'
+    call, got = await passed(RESPONSES, Answer([CREATED, failed]))
+    assert (call.end, got) == (End.ERROR, CREATED + failed)
 
 
 @pytest.mark.parametrize("dialect", [CHAT, OTHER])
