@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
+from daemon.core.shapes import PREFIXES, SENDGRID, SHAPES
+
 _Match = tuple[int, int, str]
 
 #: What keys are made of. No ``/`` and ``+``: base64 has them, but so have paths, and those are everywhere.
@@ -35,42 +37,6 @@ _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAME_BYTES: Final = _LETTERS + b"._-/:|?"
 #: Pieces of base64 between a key word and its value's long run.
 _PIECES: Final = 8
-
-#: Keys with a shape of their own, by how they begin; the pattern must match from there.
-_SHAPES: Final = tuple(
-    (prefix, kind, re.compile(pattern))
-    for prefix, kind, pattern in (
-        (b"sk-ant-", "anthropic", rb"sk-ant-[A-Za-z0-9_-]{20,}"),
-        (b"sk-", "openai", rb"sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}"),
-        (b"AIza", "google", rb"AIza[A-Za-z0-9_-]{35,}"),
-        (b"GOCSPX-", "google", rb"GOCSPX-[A-Za-z0-9_-]{20,}"),
-        (b"ghp_", "github", rb"ghp_[A-Za-z0-9]{30,}"),
-        (b"gho_", "github", rb"gho_[A-Za-z0-9]{30,}"),
-        (b"ghu_", "github", rb"ghu_[A-Za-z0-9]{30,}"),
-        (b"ghs_", "github", rb"ghs_[A-Za-z0-9]{30,}"),
-        (b"ghr_", "github", rb"ghr_[A-Za-z0-9]{30,}"),
-        (b"github_pat_", "github", rb"github_pat_[A-Za-z0-9_]{30,}"),
-        (b"glpat-", "gitlab", rb"glpat-[A-Za-z0-9_-]{18,}"),
-        (b"hf_", "huggingface", rb"hf_[A-Za-z0-9]{30,}"),
-        (b"AKIA", "aws", rb"AKIA[A-Z2-7]{16}(?![A-Za-z0-9])"),
-        (b"ASIA", "aws", rb"ASIA[A-Z2-7]{16}(?![A-Za-z0-9])"),
-        (b"xox", "slack", rb"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        (b"xapp-", "slack", rb"xapp-[A-Za-z0-9-]{10,}"),
-        (b"sk_live_", "stripe", rb"sk_live_[A-Za-z0-9]{16,}"),
-        (b"sk_test_", "stripe", rb"sk_test_[A-Za-z0-9]{16,}"),
-        (b"rk_live_", "stripe", rb"rk_live_[A-Za-z0-9]{16,}"),
-        (b"rk_test_", "stripe", rb"rk_test_[A-Za-z0-9]{16,}"),
-        (b"whsec_", "stripe", rb"whsec_[A-Za-z0-9+/]{24,}"),
-        (b"SK", "twilio", rb"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-        (b"npm_", "npm", rb"npm_[A-Za-z0-9]{36,}"),
-        (b"pypi-", "pypi", rb"pypi-[A-Za-z0-9_-]{50,}"),
-        (b"gsk_", "groq", rb"gsk_[A-Za-z0-9]{40,}"),
-        (b"xai-", "xai", rb"xai-[A-Za-z0-9]{40,}"),
-        (b"eyJ", "jwt", rb"eyJ[A-Za-z0-9_-]{13,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*)?"),
-    )
-)
-_PREFIXES: Final = tuple({prefix for prefix, _, _ in _SHAPES})
-_SENDGRID: Final = re.compile(rb"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,}")
 
 #: What may stand right before a value, but for quotes and blanks: an assignment or an authorization scheme.
 _ASSIGNED: Final = (b"=", b":", b">")
@@ -258,11 +224,11 @@ def _end(chars: bytes, begin: int) -> int:
 def _shaped(data: bytes, begin: int) -> _Match | None:
     """A key of a known shape at the run's beginning, or behind an escape that seems to belong to it."""
     if data[max(0, begin - 3) : begin] == b"SG." and not _is_glued(data, begin - 3):
-        match = _SENDGRID.match(data, begin - 3)
+        match = SENDGRID.match(data, begin - 3)
         return None if match is None else (begin - 3, match.end(), "sendgrid")
     start = _start(data, begin)
-    if data.startswith(_PREFIXES, start):
-        for prefix, kind, pattern in _SHAPES:
+    if data.startswith(PREFIXES, start):
+        for prefix, kind, pattern in SHAPES:
             if data.startswith(prefix, start) and (match := pattern.match(data, start)) is not None:
                 return start, match.end(), kind
     return None

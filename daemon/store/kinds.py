@@ -18,13 +18,19 @@ _CHORES: Final = (
     "Generate a short, descriptive title (3-7 words) for a conversation",  # Hermes
     "Managed memory has TWO directories",  # Qwen Code, memory extraction
     "generates concise, one-line Git commit messages",  # Aider
+    "Generate a concise, single-line task title",  # Codex, in a terminal
 )
 #: How agents ask for the summary that takes the place of a history: in the last message, within so many letters.
 _COMPACTIONS: Final = (
     "Your task is to create a detailed summary of the conversation so far",  # Claude Code
     "You are performing a CONTEXT CHECKPOINT COMPACTION",  # Codex
     "Provide a detailed prompt for continuing our conversation above",  # OpenCode
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",  # Claude Code, before the words above
+    "You are the component that summarizes a conversation",  # Qwen Code
+    "First, reason in your <analysis> block. Then, produce the <state_snapshot>",  # Qwen Code, where that failed
 )
+#: How agents ask after an answer what the person may type next.
+_GUESS: Final = "[SUGGESTION MODE:"  # Qwen Code and Claude Code, in a terminal
 _LOOK: Final = 2000
 #: A chore that sums up a conversation repeats how it began; shorter beginnings prove nothing.
 _QUOTE: Final = 12
@@ -71,6 +77,11 @@ def is_compaction(messages: Sequence[StoredMessage]) -> bool:
     """Whether a request asks for a summary of all that it repeats, so that the agent can forget it."""
     last = messages[-1] if messages else None
     return last is not None and last.role == "user" and any(form in last.text[:_LOOK] for form in _COMPACTIONS)
+
+
+def is_guess(messages: Sequence[StoredMessage]) -> bool:
+    """Whether a request asks what the person will say, in their place."""
+    return bool(messages) and messages[-1].role == "user" and messages[-1].text.startswith(_GUESS)
 
 
 def quotes(messages: Sequence[StoredMessage], title: str) -> bool:

@@ -187,6 +187,7 @@ def _owner_of_side(db: sqlite3.Connection, new: Incoming) -> _Open | None:
 
 def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kind:
     main_tools = session.tools if session is not None and session.main_seq is not None else None
+    said = new.transcript.messages
     return kinds.classify(
         kinds.Facts(
             subagent=new.exchange.subagent is not None,
@@ -194,8 +195,8 @@ def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kin
             extends=None if found is None else found.kind,
             tools=new.transcript.tools,
             main_tools=main_tools,
-            chore=kinds.is_chore(new.transcript.messages),
-            aside=new.exchange.side or kinds.is_compaction(new.transcript.messages),
+            chore=kinds.is_chore(said),
+            aside=new.exchange.side or kinds.is_compaction(said) or kinds.is_guess(said),
         )
     )
 

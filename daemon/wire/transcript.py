@@ -84,11 +84,7 @@ class Transcriber:
     ) -> Transcript:
         notes = _Notes()
         body = _plain(request, request_encoding, "request", notes)
-        cut = self._splitter.split(body)
-        if cut is None:
-            if body:
-                notes.add("the request could not be split into messages")
-            cut = Split(head=body, separator=b"", raws=(), tail=b"", system=b"", tools=b"")
+        cut = self._cut(body, notes)
         messages = self._messages(self._joined(cut, redact), redact, notes)
         head, head_secrets = self._rest.get(cut.head, redact, _redacted)
         tail, tail_secrets = self._rest.get(cut.tail, redact, _redacted)
@@ -123,6 +119,12 @@ class Transcriber:
             return self._reading.message(self._reading.load(raw))
         except (jsontext.NotJson, BadRequest):
             return Message("user", (Text(raw.decode("utf-8", "replace")),))
+
+    def _cut(self, body: bytes, notes: _Notes) -> Split:
+        cut = self._splitter.split(body)
+        if cut is None and body:
+            notes.add("the request could not be split into messages")
+        return cut or Split(head=body, separator=b"", raws=(), tail=b"", system=b"", tools=b"")
 
     def _joined(self, cut: Split, redact: Redact) -> Sequence[bytes]:
         """The messages: items that are one are joined as they stand in the body."""

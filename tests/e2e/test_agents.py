@@ -151,7 +151,7 @@ def test_continued_words_are_a_turn(agent: str, runs: Runs) -> None:
     assert [one["text"].strip('"') for one in run.signals("turn")] == [AGAIN]
 
 
-@agents(typing=True, qwen_code=not_yet("its guesses at what comes next are taken for the conversation"))
+@agents(typing=True)
 def test_typed_prompts_are_turns_of_one_session(agent: str, runs: Runs) -> None:
     run, told = runs[agent, "typed"].result(), AGENTS[agent]
     (session,) = run.sessions

@@ -47,7 +47,6 @@ def test_a_title_for_a_later_exchange_is_a_chore() -> None:
     assert is_chore([asked, user("User: once more\n\nAssistant: Done: I created hello.txt")])
 
 
-@pytest.mark.xfail(strict=True, reason="Codex 0.171 in a terminal, in a thread of its own, with no tools")
 def test_codexs_title_is_a_chore() -> None:
     title = "Generate a concise, single-line task title of at most 36 characters and under five words wherever possible"
     assert is_chore([system("You are a coding agent"), user("<environment_context>"), user(title)])

@@ -25,15 +25,10 @@ from daemon.store.person import is_interruption, written
         "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>> the time is now",
         "[System: The previous response was cut off by a network error mid-stream. Continue exactly where you left "
         "off. Do not restart or repeat prior text. Finish the answer directly.]",
-        *(
-            pytest.param(text, marks=pytest.mark.xfail(strict=True, reason="see test_placing.ASIDES"))
-            for text in (
-                "[SUGGESTION MODE: Suggest what the user might naturally type next.]\n\nFIRST: Read",
-                "You are the component that summarizes a conversation when its context window is about to overflow.",
-                "First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.",
-                "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT use Read, Bash",
-            )
-        ),
+        "[SUGGESTION MODE: Suggest what the user might naturally type next.]\n\nFIRST: Read",
+        "You are the component that summarizes a conversation when its context window is about to overflow.",
+        "First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.",
+        "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT use Read, Bash",
         "  \n ",
     ],
 )

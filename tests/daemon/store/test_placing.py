@@ -79,9 +79,6 @@ ASIDES = (
 )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Qwen Code guesses what comes next after every answer, and sums up; so does Claude"
-)
 @pytest.mark.parametrize("key", [(), ("k",)], ids=["no key", "key"])
 @pytest.mark.parametrize("aside", ASIDES)
 def test_what_an_agent_asks_in_the_persons_name_is_a_side_call(store: Store, aside: str, key: tuple[str, ...]) -> None:
