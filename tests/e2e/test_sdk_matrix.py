@@ -227,7 +227,7 @@ async def test_keep_alives_are_nothing_to_a_client(daemons: Any, provider: Provi
 
 def test_the_engine_inside_says_that_it_still_reads(daemons: Any) -> None:
     daemon: RunningDaemon = daemons("embedded", 0.05)
-    said = [{"role": "user", "content": "word " * 300 + "\nSay hello."}]
+    said = [{"role": "user", "content": "fish " * 300 + "\nSay hello."}]
     _, _, raw = daemon.post("/v1/messages", {"model": "m", "max_tokens": 4, "stream": True, "messages": said})
     assert b"event: ping" in raw
     assert raw.count(b"event: message_start") == 1

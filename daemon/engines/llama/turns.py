@@ -50,6 +50,8 @@ class Turns:
         self.speed = Speed()
         #: When the round began that the decoding thread is in; None while it has nothing to do.
         self.round_began: float | None = None
+        #: The same of the thread that brings weights.
+        self.chore_began: float | None = None
         self._send = send
         self._bring, self._check = bring, check
         self._probed = base.probe()
@@ -255,7 +257,9 @@ class Turns:
 
     def _do_chores(self) -> None:
         while (chore := self._chores.get()) is not None:
+            self.chore_began = time.monotonic()
             chore()
+            self.chore_began = None
 
 
 def _close(context: Context) -> None:

@@ -1,7 +1,7 @@
 """The worker process: loads one model, answers frames on stdin with frames on stdout, dies with the daemon.
 
 The main thread makes every decoding call; a second one reads commands, renders prompts and can always end the process,
-whatever native code does; a third brings LoRA adapters in; a fourth tells how long the first two have been at it. The
+whatever native code does; a third brings LoRA adapters in; a fourth tells how long these three have been at it. The
 real stdout is kept for frames alone: native libraries print to descriptor 1.
 """
 
@@ -197,8 +197,10 @@ def main() -> None:
         """How long what goes on has been going on."""
         while True:
             time.sleep(spec.beat)
-            began = [*command_began, *(one.turns.round_began for one in served if one.turns.round_began is not None)]
-            output.send({"beat": time.monotonic() - min(began, default=time.monotonic())})
+            turns = [one.turns for one in served]
+            began = [*command_began, *(one.round_began for one in turns), *(one.chore_began for one in turns)]
+            now = time.monotonic()
+            output.send({"beat": now - min((one for one in began if one is not None), default=now)})
 
     for name, work in (("commands", read_commands), ("beat", beat)):
         threading.Thread(target=work, name=name, daemon=True).start()
