@@ -109,7 +109,7 @@ class Run:
         try:
             out, _ = process.communicate(timeout=_SECONDS)
         finally:
-            process.kill()
+            _end(process)
         self.said.append((process.returncode, out))
 
     def look(self, wanted: Counter[str]) -> None:
@@ -130,6 +130,12 @@ class Run:
     def _read(self) -> Counter[str]:
         self.trace = self.daemon.get(f"/reef/traces/{self.sessions[-1]['id']}")
         return Counter(signal["name"] for entry in self.trace["records"] for signal in entry["signals"])
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """And what it left running."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -185,7 +191,7 @@ def left(run: Run) -> Counter[str]:
         asked = len(run.asked)
         until(lambda: len(run.daemon.get("/reef/records")["items"]) == asked, "records of what nobody waited for", 30)
     finally:
-        process.kill()
+        _end(process)
         process.communicate()
     return Counter(stopped=asked)
 
