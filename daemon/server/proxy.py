@@ -90,7 +90,7 @@ class DataPlane:
             await outgoing.finish()
             return
         try:
-            await until_gone(self._answer(call, outgoing), receive, left=call.leave)
+            await until_gone(self._answer(call, outgoing), scope, left=call.leave)
         except asyncio.CancelledError:
             call.stopped = True
         if call.stopped:
