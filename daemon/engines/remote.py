@@ -22,7 +22,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from daemon.core import keys
-from daemon.core.errors import EngineError, UpstreamUnreachable
+from daemon.core.errors import BrokeOff, UpstreamUnreachable
 from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.base import EngineState, EngineStatus, Headers, RelayRequest, RelayResponse
@@ -244,9 +244,9 @@ class _Response:
             while chunk := await self._response.content.readany():
                 yield chunk
         except TimeoutError:
-            raise EngineError(f"{self._broke}: nothing came for too long", hint="reef doctor") from None
+            raise BrokeOff(f"{self._broke}: nothing came for too long", hint="reef doctor") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise EngineError(f"{self._broke}: {_reason(error)}", hint="reef doctor") from None
+            raise BrokeOff(f"{self._broke}: {_reason(error)}", hint="reef doctor") from None
 
     async def close(self) -> None:
         # A finished response has given its connection back; close() drops that of any other at once.
