@@ -123,6 +123,12 @@ class UpstreamUnreachable(EngineError):
     kind, status = "upstream_unreachable", 502
 
 
+class BrokeOff(EngineError):
+    """The provider began to answer, and its answer has no end."""
+
+    kind, status = "upstream_broke_off", 502
+
+
 class ContextOverflow(EngineError):
     """The prompt does not fit the model's context. ``tokens`` and ``limit`` are counts of tokens."""
 

@@ -8,7 +8,7 @@ import asyncio
 import io
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -22,7 +22,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from daemon.core import keys
-from daemon.core.errors import EngineError, UpstreamUnreachable
+from daemon.core.errors import BrokeOff, UpstreamUnreachable
 from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.base import EngineState, EngineStatus, Headers, RelayRequest, RelayResponse
@@ -53,7 +53,7 @@ _REFUSED: Final = (401, 403)
 _STALE_SECONDS: Final = 5.0
 _LARGE: Final = 1 << 20
 #: What aiohttp would add where a client sent nothing.
-_NOT_ADDED: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
+_NOT_ADDED: Final = CIMultiDict(dict.fromkeys((hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)))
 
 _reused: ContextVar[bool] = ContextVar("reused", default=False)
 
@@ -156,7 +156,7 @@ class Remote:
             ),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=_NOT_ADDED,
+            request_class=_Request,
         )
 
     async def _key(self) -> str | None:
@@ -201,6 +201,13 @@ class Remote:
                 await session.close()
 
 
+class _Request(aiohttp.ClientRequest):
+    """Adds no header where the client sent none; told so with each request, aiohttp takes 15 µs for it."""
+
+    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:
+        self._skip_auto_headers = _NOT_ADDED
+
+
 class _Connector(aiohttp.TCPConnector):
     """Tells whether a request went out on a connection that had been used; aiohttp's tracing costs 30 µs for that."""
 
@@ -234,12 +241,12 @@ class _Response:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._response.content.iter_any():
+            while chunk := await self._response.content.readany():
                 yield chunk
         except TimeoutError:
-            raise EngineError(f"{self._broke}: nothing came for too long", hint="reef doctor") from None
+            raise BrokeOff(f"{self._broke}: nothing came for too long", hint="reef doctor") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise EngineError(f"{self._broke}: {_reason(error)}", hint="reef doctor") from None
+            raise BrokeOff(f"{self._broke}: {_reason(error)}", hint="reef doctor") from None
 
     async def close(self) -> None:
         # A finished response has given its connection back; close() drops that of any other at once.

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from starlette.types import Message, Receive, Scope
 
 from daemon.core.errors import BadRequest, TooLarge, TooSlow
+from daemon.server.protocol import Connection
 from daemon.wire.encoding import Undecodable, decoded
 
 _T = TypeVar("_T")
@@ -34,24 +35,23 @@ async def plain(body: bytes, encoding: str) -> bytes:
 
 
 async def until_gone(
-    work: Coroutine[object, object, _T], receive: Receive, *, left: Callable[[], None] = lambda: None
+    work: Coroutine[object, object, _T], scope: Scope, *, left: Callable[[], None] = lambda: None
 ) -> _T | None:
     """Run ``work``; cancel it as soon as the client disconnects, after calling ``left``. None then, where it gives up.
 
     In the task of the caller, so who cancels that cancels ``work`` too.
     """
+    connection: Connection = scope["reef.connection"]
     task, gone = asyncio.current_task(), False
     assert task is not None
 
-    def disconnected(watch: "asyncio.Task[None]") -> None:
+    def disconnected() -> None:
         nonlocal gone
-        if not watch.cancelled() and not gone:
-            gone = True
-            left()
-            task.cancel()
+        gone = True
+        left()
+        task.cancel()
 
-    watch = asyncio.ensure_future(_disconnected(receive))
-    watch.add_done_callback(disconnected)
+    connection.when_gone(disconnected)
     try:
         return await work
     except asyncio.CancelledError:
@@ -61,13 +61,7 @@ async def until_gone(
     finally:
         if gone:
             task.uncancel()
-        watch.remove_done_callback(disconnected)
-        watch.cancel()
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        connection.when_gone(None)
 
 
 async def discard(receive: Receive) -> None:
@@ -87,10 +81,14 @@ async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: flo
     told = headers.get(b"content-length", b"")
     if b"expect" in headers and told.isdigit() and int(told) > limit:
         raise _too_large(int(told), limit)
+    connection: Connection | None = scope.get("reef.connection")
     parts: list[bytes] = []
     size = 0
     while True:
-        message = await _part(receive, size, patience)
+        here = connection is not None and connection.has_body()
+        message = await (receive() if here else _part(receive, size, patience))
+        if message["type"] == "http.disconnect":
+            raise ClientGone
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
@@ -107,14 +105,11 @@ async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: flo
 async def _part(receive: Receive, size: int, patience: float) -> Message:
     try:
         async with asyncio.timeout(patience):
-            message = await receive()
+            return await receive()
     except TimeoutError:
         raise TooSlow(
             f"nothing more of the body came for {patience:.0f} s, after {size} bytes", hint="send the request again"
         ) from None
-    if message["type"] == "http.disconnect":
-        raise ClientGone
-    return message
 
 
 def _too_large(size: int, limit: int) -> TooLarge:

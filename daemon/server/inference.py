@@ -61,7 +61,7 @@ async def count_tokens(request: Request) -> Response:
     """
     try:
         raw = await read_body(request.scope, request.receive, runtime(request).config.server.max_body_mb << 20)
-        counted = await until_gone(_counted(request, raw), request.receive)
+        counted = await until_gone(_counted(request, raw), request.scope)
     except ClientGone:
         counted = None
     except ReefError as error:

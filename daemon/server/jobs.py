@@ -159,7 +159,7 @@ async def answered(request: Request) -> Response:
     lora = await _lora(daemon, row, asked.which)
     # A job that was stopped leaves up to eight of these behind, each minutes of the engine's time.
     work = answers.answer(daemon.router, daemon.config, asked, like=like, lora=lora)
-    told = await until_gone(work, request.receive)
+    told = await until_gone(work, request.scope)
     if told is None:
         raise ClientGone
     return answer(told)

@@ -5,6 +5,7 @@ without a word. Once a head is read, `daemon.server.auth` and the limits on bodi
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -25,6 +26,25 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._left: Callable[[], None] | None = None
+
+    def when_gone(self, left: Callable[[], None] | None) -> None:
+        """``left`` is called once the client of the request that runs leaves, soon where it has; None: not any more."""
+        self._left = left
+        if left is None:
+            return
+        self.flow.resume_reading()  # the last bytes of a body may have paused it: nobody would see the connection end
+        if self.transport.is_closing():
+            self.loop.call_soon(self._gone)
+
+    def has_body(self) -> bool:
+        """Whether some of the body, or its end, is here already."""
+        return self.cycle.message_event.is_set()
+
+    def _gone(self) -> None:
+        left, self._left = self._left, None
+        if left is not None:
+            left()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
@@ -34,10 +54,13 @@ class Connection(HttpToolsProtocol):
         self._wait_no_more()
         self._read_again()
         super().connection_lost(exc)
+        self._gone()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._in_head:
+            if self._patience is None:
+                self._wait()
             self._head_bytes += len(data)
             if self._head_bytes > _HEAD_MOST and not self.transport.is_closing():
                 self.send_400_response(f"The request's head is over {_HEAD_MOST} bytes.")
@@ -45,7 +68,8 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
-        self._wait()
+        self._wait_no_more()  # a head that is here whole needs no patience
+        self.scope["reef.connection"] = self  # type: ignore[typeddict-unknown-key]  # for `daemon.server.incoming`
 
     def on_headers_complete(self) -> None:
         self._in_head = False

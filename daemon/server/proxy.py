@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from daemon.core.config import ServerConfig
 from daemon.core.errors import (
     BadWeights,
+    BrokeOff,
     EngineError,
     EngineUnavailable,
     ReefError,
@@ -30,7 +31,7 @@ from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
 from daemon.server.outgoing import JSON, Outgoing
 from daemon.server.recorder import Recorder
-from daemon.server.relaying import pass_on, refuse, worded
+from daemon.server.relaying import breaks, pass_on, refuse, worded
 from daemon.server.rendering import Answer, render
 from daemon.server.routing import Router, Target, another_may_answer
 from daemon.server.translation import Translation, spoken
@@ -90,7 +91,7 @@ class DataPlane:
             await outgoing.finish()
             return
         try:
-            await until_gone(self._answer(call, outgoing), receive, left=call.leave)
+            await until_gone(self._answer(call, outgoing), scope, left=call.leave)
         except asyncio.CancelledError:
             call.stopped = True
         if call.stopped:
@@ -213,8 +214,13 @@ class DataPlane:
 
     def _error(self, call: Call, outgoing: Outgoing, error: ReefError) -> None:
         """Put the dialect's own error in the place of what was not sent yet."""
-        call.end = End.INCOMPLETE if outgoing.started and outgoing.begun else End.ERROR
+        cut = outgoing.started and outgoing.begun
+        call.end = End.INCOMPLETE if cut else End.ERROR
         call.error = error.message
+        # Agents ask again after a connection that broke, not after an error inside the answer.
+        call.broken = isinstance(error, BrokeOff) and cut and breaks(call.dialect)
+        if call.broken:
+            return
         message = worded(error)
         if outgoing.started:
             outgoing.hold(call.failure(error.status, error.kind, message))

@@ -76,10 +76,8 @@ class Recorder:
 
     async def _appended(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Appended | None:
         try:
-            future = self._landing.awaited(self._store.append(exchange, parse))
-            if not (await asyncio.wait((future,), timeout=RESIGNED_SECONDS if self._trouble else PATIENCE_SECONDS))[0]:
-                raise TimeoutError
-            appended = future.result()
+            written = self._store.append(exchange, parse)
+            appended = await self._landing.awaited(written, RESIGNED_SECONDS if self._trouble else PATIENCE_SECONDS)
         except Exception as error:  # recording must not break the agent's request
             self._failed(exchange.receipt, error)
             return None
@@ -107,10 +105,11 @@ class _Landing:
         self._landed: deque[tuple[asyncio.Future[Appended], Future[Appended]]] = deque()
         self._called = False
 
-    def awaited(self, written: "Future[Appended]") -> "asyncio.Future[Appended]":
-        """The same result, for the loop that runs. Cancelling it changes nothing in the store."""
+    async def awaited(self, written: "Future[Appended]", seconds: float) -> Appended:
+        """The same result, for the loop that runs. Cancelling it changes nothing in the store. Raises TimeoutError."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Appended] = loop.create_future()
+        patience = loop.call_later(seconds, _too_late, future)  # asyncio.timeout costs more
 
         def landed(done: "Future[Appended]") -> None:
             self._landed.append((future, done))
@@ -119,17 +118,24 @@ class _Landing:
                 loop.call_soon_threadsafe(self._hand_out)
 
         written.add_done_callback(landed)
-        return future
+        try:
+            return await future
+        finally:
+            patience.cancel()
 
     def _hand_out(self) -> None:
         self._called = False  # before looking: what comes from here on calls again
         while self._landed:
             future, done = self._landed.popleft()
             error = done.exception()
-            if future.cancelled():
+            if future.done():  # nobody waits for it any more; a late failure is already counted
                 continue
             if error is None:
                 future.set_result(done.result())
             else:
                 future.set_exception(error)
-                future.exception()  # looked at: a late failure that nobody waits for any more is already counted
+
+
+def _too_late(future: "asyncio.Future[Appended]") -> None:
+    if not future.done():
+        future.set_exception(TimeoutError())

@@ -83,10 +83,15 @@ def _told(call: Call, outgoing: Outgoing, error: EngineError) -> bool:
     """End a stream that was cut short with the dialect's own error, where clients wait for one. The others see the
     connection break, as they would without Reef.
     """
-    if call.dialect not in _WAITING:
+    if breaks(call.dialect):
         return False
     event = call.codec.error_event(error.status, error.kind, worded(error), after=outgoing.captured())
     return outgoing.end_with(event)
+
+
+def breaks(dialect: Dialect) -> bool:
+    """Whether an answer without an end is left without one, so that its client sees that."""
+    return dialect not in _WAITING
 
 
 def _streams(response: RelayResponse) -> bool:

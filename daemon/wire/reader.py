@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, Final, Protocol
 
-from daemon.core.errors import EngineError
+from daemon.core.errors import BrokeOff, EngineError
 from daemon.core.generation import EngineEvent, ToolArguments, ToolStart
 from daemon.wire import jsontext
 
@@ -39,8 +39,8 @@ def failed(said: str) -> EngineError:
     return EngineError(said if said.startswith("the provider") else f"the provider reported: {said}")
 
 
-def broke_off() -> EngineError:
-    return EngineError("the provider's answer ended without its end", hint="send the request again")
+def broke_off() -> BrokeOff:
+    return BrokeOff("the provider's answer ended without its end", hint="send the request again")
 
 
 def call_id(id: str) -> str:

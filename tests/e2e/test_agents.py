@@ -184,15 +184,7 @@ def test_translated_task_is_done_just_the_same(agent: str, runs: Runs) -> None:
     assert not any(KEY.encode() in kept for kept in run.kept)
 
 
-@pytest.mark.parametrize(
-    "agent",
-    [
-        "claude-code",
-        pytest.param(
-            "pi", marks=not_yet("it is told of a broken answer in an event, after which it does not ask again")
-        ),
-    ],
-)
+@pytest.mark.parametrize("agent", ["claude-code", "pi"])
 def test_spoilt_translation_is_survived(agent: str, runs: Runs) -> None:
     run, told = runs[agent, "spoilt"].result(), AGENTS[agent]
     assert run.said == [(0, f"{TASK[-1].text}\n")]

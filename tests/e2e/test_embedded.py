@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.daemon import RunningDaemon, until
+from tests.fakes.sockets import elsewhere
 
 pytestmark = pytest.mark.engine
 CHAT = "/v1/chat/completions"
@@ -48,6 +49,17 @@ def test_eight_at_once_are_all_answered_and_none_is_mixed(embedded: RunningDaemo
         assert word.encode() in request
         assert word.encode() in response
     assert len({receipt for receipt, _ in answered}) == 8
+
+
+def test_an_answer_from_the_engine_inside_stays_on_the_machine(embedded: RunningDaemon) -> None:
+    """No socket of the daemon, the engine or anything they started leaves loopback, before, during or after."""
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(ask, embedded, "Tell me of a whale that stayed at home.", max_tokens=32)
+        while not asked.done():
+            assert elsewhere(embedded.process.pid) == []
+            time.sleep(0.01)
+        asked.result()
+    assert elsewhere(embedded.process.pid) == []
 
 
 def test_eight_together_are_at_least_as_fast_as_one(embedded: RunningDaemon) -> None:

@@ -16,6 +16,7 @@ from daemon.server.app import _routes
 from daemon.server.auth import _AGENT_ROUTES
 from tests.fakes.daemon import RunningDaemon, running_daemon
 from tests.fakes.provider import Provider, Turn, running_provider
+from tests.fakes.sockets import elsewhere
 
 CHAT = "/v1/chat/completions"
 DROP = "'; DROP TABLE record; --"
@@ -145,21 +146,7 @@ def test_what_a_header_carries_cannot_become_another_header(daemon: RunningDaemo
 
 
 def test_only_loopback_is_listened_on_and_no_other_program_is_called(daemon: RunningDaemon) -> None:
-    """All sockets of the daemon, as the kernel tells them."""
-    inodes = set()
-    for handle in Path(f"/proc/{daemon.process.pid}/fd").iterdir():
-        try:
-            target = str(handle.readlink())
-        except OSError:
-            continue
-        if target.startswith("socket:"):
-            inodes.add(target[8:-1])
-    for family, loopback in (("tcp", ("0100007F",)), ("tcp6", ("00000000000000000000000001000000",))):
-        for line in Path(f"/proc/net/{family}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[9] in inodes:
-                assert fields[1].split(":")[0] in loopback, line
-                assert fields[2].split(":")[0] in (*loopback, "0" * len(fields[2].split(":")[0])), line
+    assert elsewhere(daemon.process.pid) == []
 
 
 def test_a_link_where_a_private_file_should_be_is_replaced_not_followed(reef_home: Home, tmp_path: Path) -> None:

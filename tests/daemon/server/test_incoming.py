@@ -52,6 +52,19 @@ async def test_a_client_that_leaves_while_it_sends_is_gone() -> None:
         await read_body(scope(), sending(part(b"a", more=True), {"type": "http.disconnect"}), 3)
 
 
+class _Leaving:
+    """A connection whose client leaves as soon as somebody wants to know."""
+
+    def when_gone(self, left: Callable[[], None] | None) -> None:
+        if left is not None:
+            asyncio.get_running_loop().call_soon(left)
+
+
+class _Staying:
+    def when_gone(self, left: Callable[[], None] | None) -> None:
+        pass
+
+
 async def test_work_ends_with_its_client() -> None:
     ended = asyncio.Event()
 
@@ -61,7 +74,7 @@ async def test_work_ends_with_its_client() -> None:
         finally:
             ended.set()
 
-    assert await until_gone(work(), sending({"type": "http.disconnect"})) is None
+    assert await until_gone(work(), {"reef.connection": _Leaving()}) is None
     assert ended.is_set()
 
 
@@ -69,7 +82,7 @@ async def test_work_that_ends_first_gives_its_result() -> None:
     async def work() -> int:
         return 7
 
-    assert await until_gone(work(), sending()) == 7
+    assert await until_gone(work(), {"reef.connection": _Staying()}) == 7
 
 
 async def test_an_encoding_is_undone_or_refused_by_name() -> None:

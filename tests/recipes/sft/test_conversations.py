@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from daemon.core.records import Message, Text, ToolResult, ToolUse
+from daemon.core.records import Message, Text, Thinking, ToolResult, ToolUse
 from recipes.sft.conversations import example, hinted, plain
 from tests.recipes.sft.one_sentence import NOTE, experience, question
 
@@ -42,3 +42,5 @@ def test_conversations_with_tools_are_left_out() -> None:
     assert plain(one)
     assert not plain(replace(one, prompt=(*one.prompt, call, result)))
     assert not plain(replace(one, prompt=(*one.prompt, Message("assistant", (Text("It"),)))))
+    thought = Message("assistant", (Thinking("Hm.", seal="anthropic:EqQBCkYIBRgCKkA"), Text("It rains.")))
+    assert not plain(replace(one, prompt=(thought, *one.prompt))), "a signature is nothing to learn from"
