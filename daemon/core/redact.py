@@ -79,6 +79,11 @@ _COOKIES: Final = re.compile(
     re.IGNORECASE,
 )
 _COOKIE: Final = re.compile(rb"=([A-Za-z0-9_+/.%~:|-]{16,4096}={0,2})")
+#: What stands, in lower case, where a pattern may match, and what its match is called.
+_WORDS: Final = (
+    (b"://", _URL_PASSWORD, "credential"), (rb":\/\/", _URL_PASSWORD, "credential"),
+    (b"passw", _PASSWORD, "credential"), (b"pwd", _PWD, "credential"), (b"secret", _SECRET, "token"),
+)  # fmt: skip
 
 
 class Redactor:
@@ -89,14 +94,15 @@ class Redactor:
 
     def redact(self, data: bytes) -> tuple[bytes, int]:
         """``data`` with every secret replaced by ``[redacted:<kind>:<8 hex>]``, and how many there were. Idempotent."""
+        found = list(_all(data))
+        if not found:
+            return data, 0
         parts: list[bytes] = []
         position = count = 0
-        for begin, end, kind in _merged(_all(data)):
+        for begin, end, kind in _merged(found):
             parts += (data[position:begin], self._mark(kind, data[begin:end]))
             position = end
             count += 1
-        if not count:
-            return data, 0
         parts.append(data[position:])
         return b"".join(parts), count
 
@@ -105,7 +111,7 @@ class Redactor:
         return f"[redacted:{kind}:{hmac.new(self._key, plain, sha256).hexdigest()[:8]}]".encode()
 
 
-def _merged(matches: Iterator[_Match]) -> Iterator[_Match]:
+def _merged(matches: list[_Match]) -> Iterator[_Match]:
     """In order, those that overlap as one: half a secret must not stay behind."""
     current: _Match | None = None
     for begin, end, kind in sorted(matches, key=lambda match: (match[0], -match[1])):
@@ -120,21 +126,21 @@ def _merged(matches: Iterator[_Match]) -> Iterator[_Match]:
 
 
 def _all(data: bytes) -> Iterator[_Match]:
-    yield from _runs(data)
+    chars = data.translate(_RUN_MAP)
+    if _RUN in chars:
+        yield from _runs(data, chars)
     if b"PRIVATE KEY" in data:
         yield from ((m.start(), m.end(), "private-key") for m in _at(data, b"-----BEGIN ", _PEM))
-    for slashes in (b"://", rb":\/\/"):
-        yield from ((*m.span(1), "credential") for m in _at(data, slashes, _URL_PASSWORD))
     lower = data.lower()
-    for word, pattern in ((b"passw", _PASSWORD), (b"pwd", _PWD)):
-        for match in _at(data, word, pattern, lower):
-            yield *match.span(1), "credential"
-    for match in _at(data, b"secret", _SECRET, lower):
-        yield *match.span(1), "token"
-    for match in _at(data, b"cookie", _COOKIES, lower):
-        for one in _COOKIE.finditer(data, *match.span(1)):
-            if _is_random(one.group(1)):
-                yield *one.span(1), "cookie"
+    for word, pattern, kind in _WORDS:
+        if word in lower:
+            for match in _at(data, word, pattern, lower):
+                yield *match.span(1), kind
+    if b"cookie" in lower:
+        for match in _at(data, b"cookie", _COOKIES, lower):
+            for one in _COOKIE.finditer(data, *match.span(1)):
+                if _is_random(one.group(1)):
+                    yield *one.span(1), "cookie"
 
 
 def _at(
@@ -152,9 +158,8 @@ def _at(
             yield match
 
 
-def _runs(data: bytes) -> Iterator[_Match]:
+def _runs(data: bytes, chars: bytes) -> Iterator[_Match]:
     """Secrets that hold a long run."""
-    chars = data.translate(_RUN_MAP)
     base64 = data.translate(_BASE64_MAP)
     blob = base64.find(_BLOB)
     position = decoded = 0

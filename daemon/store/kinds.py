@@ -70,7 +70,12 @@ def is_chore(messages: Sequence[StoredMessage]) -> bool:
     """Whether a request is one of the known chores: a title, a memory extraction, a commit message. A long one is known
     by its system prompt: it may repeat a whole conversation."""
     looked = messages if len(messages) <= _SHORT else [message for message in messages[:1] if message.role == "system"]
-    return any(form in message.text for message in looked for form in _CHORES)
+    for message in looked:
+        text = message.text
+        for form in _CHORES:
+            if form in text:
+                return True
+    return False
 
 
 def is_compaction(messages: Sequence[StoredMessage]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
-from daemon.store import rollups, sessions, spans, titles, tree
+from daemon.store import kinds, rollups, sessions, spans, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
@@ -97,7 +97,7 @@ class Ledger:
         prepared = self._shorn(prepared)
         exchange, transcript = prepared.exchange, prepared.transcript
         known = self._recent.get(exchange.scenario, exchange.dialect, transcript)
-        raws = tuple(message.raw for message in transcript.messages)
+        raws = tuple([message.raw for message in transcript.messages])
         kept, chain = self._messages(db, prepared, raws, known)
         frame, frame_id, frame_hash = self._frame(db, transcript, known)
         hash = request_hash(frame_hash, [item.hash for item in kept])
@@ -105,7 +105,8 @@ class Ledger:
             chain = (chain[0], tree.link(chain[0], hash))
         incoming = Incoming(
             exchange, transcript, self._names.id(db, exchange.scenario),
-            self._names.optional_id(db, exchange.agent), chain, hash, tuple(item.key for item in kept),
+            self._names.optional_id(db, exchange.agent), chain, hash, tuple([item.key for item in kept]),
+            kinds.is_chore(transcript.messages),
         )  # fmt: skip
         place = place_of(db, incoming)
         session = sessions.enter(db, incoming, place)

@@ -69,6 +69,8 @@ class Incoming:
     hash: bytes
     #: The key of each message.
     said: Sequence[bytes] = ()
+    #: See `daemon.store.kinds.is_chore`.
+    chore: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -148,7 +150,7 @@ def _by_tail(db: sqlite3.Connection, new: Incoming, session: int | None = None) 
     """The record whose answer is the last one that was sent along, with what led to it: resumed under a new beginning,
     as Qwen Code does, or after a compaction that kept the end."""
     last = max((n for n, message in enumerate(new.transcript.messages) if message.role == "assistant"), default=0)
-    if new.exchange.subagent is not None or kinds.is_chore(new.transcript.messages):
+    if new.exchange.subagent is not None or new.chore:
         return None
     point = tree.tail(new.exchange.scenario, new.exchange.dialect, new.said, last)
     return None if point is None else tree.find_tail(db, point, last + 1, session)
@@ -180,7 +182,7 @@ def _owner_of_side(db: sqlite3.Connection, new: Incoming) -> _Open | None:
     if owner is None or owner.agent != new.agent:
         return None
     messages = new.transcript.messages
-    if kinds.is_chore(messages) or (owner.tools and not new.transcript.tools and kinds.quotes(messages, owner.title)):
+    if new.chore or (owner.tools and not new.transcript.tools and kinds.quotes(messages, owner.title)):
         return owner
     return None
 
@@ -195,7 +197,7 @@ def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kin
             extends=None if found is None else found.kind,
             tools=new.transcript.tools,
             main_tools=main_tools,
-            chore=kinds.is_chore(said),
+            chore=new.chore,
             aside=new.exchange.side or kinds.is_compaction(said) or kinds.is_guess(said),
         )
     )

@@ -10,7 +10,7 @@ pays nothing either.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from typing import Final
@@ -74,18 +74,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The beginning of a body up to the end of one of its messages. ``split`` is of it alone: its tail is empty."""
+    """The beginning of a body up to the end of one of its messages. ``split`` is of it alone: its tail is empty, and
+    its fields are those before the messages."""
 
     prefix: bytes
     split: Split
-
-    def begins(self, body: bytes) -> bool:
-        """A look at the end first: bodies of one conversation are alike for megabytes, and part there."""
-        size = len(self.prefix)
-        return body[max(0, size - _END) : size] == self.prefix[-_END:] and body.startswith(self.prefix)
-
-    def same(self, other: "_Start") -> bool:
-        return len(self.prefix) == len(other.prefix) and self.begins(other.prefix)
 
 
 class Splitter:
@@ -93,37 +86,52 @@ class Splitter:
 
     def __init__(self, names: Names = MESSAGES) -> None:
         self._names = names
-        self._starts: list[_Start] = []
+        #: By length and last bytes, for bodies of one conversation are alike for megabytes and part there. Latest last.
+        self._starts: dict[tuple[int, bytes], _Start] = {}
+        self._size = 0
         self._lock = Lock()
 
     def split(self, body: bytes) -> Split | None:
         """As `split`."""
-        with self._lock:
-            known = sorted(self._starts, key=lambda start: len(start.prefix), reverse=True)
-        start = next((one for one in known if one.begins(body)), None)
-        cut = (_go_on(body, start, self._names) if start else None) or split(body, self._names)
+        start = self._known(body)
+        cut = _go_on(body, start, self._names) if start else None
+        if cut is None:
+            start, cut = None, split(body, self._names)
         if cut is not None:
-            self._remember(body, cut)
+            self._remember(body, cut, start)
         return cut
 
-    def _remember(self, body: bytes, cut: Split) -> None:
-        heads = _heads_own(cut.head, self._names)
+    def _known(self, body: bytes) -> _Start | None:
+        """The longest start that the body begins with."""
+        with self._lock:
+            sizes = sorted({size for size, _ in self._starts if size <= len(body)}, reverse=True)
+            near = (self._starts.get((size, body[max(0, size - _END) : size])) for size in sizes)
+            found = [one for one in near if one is not None]
+        return next((one for one in found if body.startswith(one.prefix)), None)
+
+    def _remember(self, body: bytes, cut: Split, start: _Start | None) -> None:
+        heads = start.split if start is not None else _heads_own(cut.head, self._names)
         for count in {len(cut.raws), len(cut.raws) - _MOVING}:
             # The separator is only known between two messages.
             if heads is None or count < 2:
                 continue
             left_out = cut.raws[count:]
             size = len(body) - len(cut.tail) - sum(map(len, left_out)) - len(cut.separator) * len(left_out)
-            system, tools = bytes(heads.system), bytes(heads.tools)
-            beginning = replace(cut, raws=cut.raws[:count], tail=b"", system=system, tools=tools)
-            self._add(_Start(body[:size], beginning))
+            own = bytes(heads.system), bytes(heads.tools)
+            self._add(_Start(body[:size], Split(cut.head, cut.separator, cut.raws[:count], b"", *own)))
 
     def _add(self, start: _Start) -> None:
+        key = len(start.prefix), start.prefix[-_END:]
         with self._lock:
-            self._starts = [one for one in self._starts if not one.same(start)][-_STARTS + 1 :]
-            self._starts.append(start)
-            while sum(len(one.prefix) for one in self._starts) > _STARTS_SIZE:
-                del self._starts[0]
+            self._drop(key)
+            self._starts[key] = start
+            self._size += len(start.prefix)
+            while len(self._starts) > _STARTS or self._size > _STARTS_SIZE:
+                self._drop(next(iter(self._starts)))
+
+    def _drop(self, key: tuple[int, bytes]) -> None:
+        old = self._starts.pop(key, None)
+        self._size -= len(old.prefix) if old is not None else 0
 
 
 def _heads_own(head: bytes, names: Names) -> _Top | _ResponsesTop | None:

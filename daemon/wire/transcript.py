@@ -154,7 +154,7 @@ class Transcriber:
             if one.secrets or one.note:
                 notes.secrets += one.secrets
                 notes.add(one.note)
-        return tuple(one.stored for one in read)
+        return tuple([one.stored for one in read])
 
     def _read(self, raw: bytes, redact: Redact) -> _Read:
         clean, secrets = redact(raw)
@@ -176,7 +176,8 @@ class Transcriber:
         if answer.message is None:
             notes.secrets += secrets
             return answer, None, kept
-        read = self._read(self._reading.dump(answer.message), redact)
+        # Most agents send it again as it stands here.
+        read = self._memo.get(self._reading.dump(answer.message), redact, self._read)
         notes.secrets += max(secrets, read.secrets)
         notes.add(read.note)
         if read.secrets and self._leaks(kept, stream, redact):

@@ -169,6 +169,6 @@ def test_what_is_known_stays_bounded() -> None:
     splitter = Splitter()
     for n in range(70):
         assert splitter.split(body_of([n, "x" * 400_000, n]))
-    known = [start.prefix for start in splitter._starts]
+    known = [start.prefix for start in splitter._starts.values()]
     assert len(known) <= 32
     assert sum(map(len, known)) <= 24 * 1024 * 1024
