@@ -13,6 +13,7 @@ from daemon.core.redact import Redactor
 from daemon.engines.base import RelayRequest
 from daemon.server.heads import BASE
 from daemon.server.identity import Identity
+from daemon.wire.base import Renderer
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.encoding import readable
 
@@ -21,7 +22,10 @@ RECORDED: Final = 64 << 20
 
 
 class Call:
-    """The facts of one exchange, gathered as they become known; frozen into an `Exchange` at the end."""
+    """The facts of one exchange, gathered as they become known; frozen into an `Exchange` at the end.
+
+    It must not be in a cycle of references: the bodies would stay in memory until the collector comes by.
+    """
 
     def __init__(self, dialect: Dialect, scope: Scope, redactor: Redactor) -> None:
         self.receipt = new_id("rec")
@@ -43,8 +47,8 @@ class Call:
         self.end = End.OK
         self.error: str | None = None
         self.broken = False
-        #: What a stream says while there is nothing to say.
-        self.keepalive: Callable[[], bytes] = lambda: self.codec.keepalive(self.model_asked)
+        #: What makes the stream, where it is no provider.
+        self.renderer: Renderer | None = None
         #: What cut it off: its client, or the daemon's end.
         self.left = self.stopped = False
         #: The response was longer than a record may be.
@@ -85,6 +89,10 @@ class Call:
     def leave(self) -> None:
         """The client is gone."""
         self.left = True
+
+    def keepalive(self) -> bytes:
+        """What a stream says while there is nothing to say."""
+        return self.codec.keepalive(self.model_asked) if self.renderer is None else self.renderer.keepalive()
 
     def first_byte(self) -> None:
         if self._first is None:

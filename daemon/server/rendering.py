@@ -30,7 +30,7 @@ async def render(call: Call, outgoing: Outgoing, answer: Answer) -> None:
     head = renderer.event(answer.first)
     if stream and head:
         await outgoing.feed(head)
-    call.keepalive = renderer.keepalive
+    call.renderer = renderer
     async for chunk in _rendered(call, renderer, answer.rest, stream=stream):
         await outgoing.feed(chunk)
 

@@ -1,5 +1,8 @@
 """What a call knows of itself: how it goes upstream, and the exchange it becomes."""
 
+import gc
+import weakref
+
 from daemon.core.records import Dialect, End, Usage
 from daemon.core.redact import Redactor
 from daemon.server.exchange import Call
@@ -35,3 +38,15 @@ def test_the_engines_own_count_of_tokens_is_the_one_recorded() -> None:
     one.request = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
     one.usage = Usage(prompt=7, completion=3, cached=2)
     assert one.transcript(b"")().usage == Usage(prompt=7, completion=3, cached=2)
+
+
+def test_a_call_goes_with_its_bodies_as_soon_as_nobody_has_it() -> None:
+    """In a cycle it would stay, megabytes and all, until the collector looks at old objects."""
+    one = call()
+    gone = weakref.ref(one)
+    gc.disable()
+    try:
+        del one
+        assert gone() is None
+    finally:
+        gc.enable()
