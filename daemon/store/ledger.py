@@ -118,7 +118,7 @@ class Ledger:
         incoming = Incoming(
             exchange, transcript, self._names.id(db, exchange.scenario),
             self._names.optional_id(db, exchange.agent), chain, hash, tuple([item.key for item in kept]),
-            kinds.is_chore(transcript.messages),
+            kinds.is_chore(transcript.messages), tuple(dict.fromkeys((*exchange.session_keys, *transcript.keys))),
         )  # fmt: skip
         place = place_of(db, incoming)
         session, uid = sessions.enter(db, incoming, place, None if known is None else known.session)

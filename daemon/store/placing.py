@@ -71,11 +71,8 @@ class Incoming:
     said: Sequence[bytes] = ()
     #: See `daemon.store.kinds.is_chore`.
     chore: bool = False
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Ids of its conversation, strongest first: the headers' before the body's."""
-        return tuple(dict.fromkeys((*self.exchange.session_keys, *self.transcript.keys)))
+    #: Ids of its conversation, strongest first: the headers' before the body's.
+    keys: tuple[str, ...] = ()
 
 
 def place(db: sqlite3.Connection, new: Incoming) -> Place:
