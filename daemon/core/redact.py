@@ -45,6 +45,8 @@ _SCHEMES: Final = (b"bearer", b"basic")
 _AROUND: Final = b" \t\"'\\=:>"
 #: Long enough for most names, short enough to be the same in all events of a stream.
 _NEAR: Final = 24
+#: A run that came so often is in all events of a stream: the rest of them is taken out of the map, for two such runs.
+_OFTEN: Final = 4
 #: How a name ends whose value is a secret if it looks random, and how one ends whose value is not.
 _KEY_WORDS: Final = (
     b"secret", b"token", b"password", b"passwd", b"passphrase", b"credential", b"authorization", b"auth", b"apikey",
@@ -130,7 +132,7 @@ def _all(data: bytes) -> Iterator[_Match]:
     if _RUN in chars:
         yield from _runs(data, chars)
     if b"PRIVATE KEY" in data:
-        yield from ((m.start(), m.end(), "private-key") for m in _at(data, b"-----BEGIN ", _PEM))
+        yield from ((m.start(), m.end(), "private-key") for m in _at(data, b"-----BEGIN ", _PEM, data))
     lower = data.lower()
     for word, pattern, kind in _WORDS:
         if word in lower:
@@ -143,11 +145,8 @@ def _all(data: bytes) -> Iterator[_Match]:
                     yield *one.span(1), "cookie"
 
 
-def _at(
-    data: bytes, literal: bytes, pattern: re.Pattern[bytes], haystack: bytes | None = None
-) -> Iterator[re.Match[bytes]]:
-    """Matches of ``pattern`` where ``literal`` stands in ``haystack`` (``data`` itself, or all of it in lower case)."""
-    where = data if haystack is None else haystack
+def _at(data: bytes, literal: bytes, pattern: re.Pattern[bytes], where: bytes) -> Iterator[re.Match[bytes]]:
+    """Matches of ``pattern`` where ``literal`` stands in ``where`` (``data`` itself, or all of it in lower case)."""
     accept = _ACCEPT.get(pattern)
     position = 0
     while (at := where.find(literal, position)) >= 0:
@@ -162,12 +161,17 @@ def _runs(data: bytes, chars: bytes) -> Iterator[_Match]:
     """Secrets that hold a long run."""
     base64 = data.translate(_BASE64_MAP)
     blob = base64.find(_BLOB)
-    position = decoded = 0
-    plain: set[bytes] = set()
+    position, decoded, events, masked = 0, 0, 2, data
+    plain: dict[bytes, int] = {}
     while (begin := chars.find(_RUN, position)) >= 0:
         quoted = _quoted(data, chars, begin)
-        if quoted in plain:
+        if quoted is not None and quoted in plain:
             position = _end(chars, begin)
+            plain[quoted] += 1
+            if plain[quoted] == _OFTEN and begin >= _NEAR and events:
+                events -= 1
+                masked = masked.replace(quoted, quoted[:_NEAR] + b" " * (position - begin) + b'"')
+                chars = masked.translate(_RUN_MAP)
             continue
         if begin >= decoded:
             encoded, decoded = _encoded(data, base64, _start(data, begin))
@@ -184,8 +188,8 @@ def _runs(data: bytes, chars: bytes) -> Iterator[_Match]:
         if found is not None:
             position = max(position, found[1])
             yield found
-        elif quoted is not None and quoted not in plain and _has_name(quoted):
-            plain.add(quoted)
+        elif quoted is not None and _has_name(quoted):
+            plain[quoted] = 1
 
 
 def _quoted(data: bytes, chars: bytes, begin: int) -> bytes | None:

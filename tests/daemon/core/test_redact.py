@@ -306,3 +306,14 @@ def test_what_was_no_secret_in_one_place_is_one_behind_another_name() -> None:
         assert count == order.count(secret)
         assert redacted.count(value) == order.count(harmless)
         assert redacted.count(b'"api_key":"[redacted:token:') == count
+
+
+def test_a_secret_between_events_that_share_an_id_goes() -> None:
+    shared, secret = "chatcmpl-C4nTbZqY7mW2sJ8kR5vX", "aB3dE5fG7hI9kLmN0pQr"
+    events = [f'data: {{"id":"{shared}","said":"word {n}"}}' for n in range(20)]
+    events.insert(12, f'data: {{"id":"{shared}","token":"{secret}"}}')
+    events.insert(15, f'data: {{"token":"{shared}"}}')
+    shown = redact("\n\n".join(events))
+    assert secret not in shown
+    assert f'"token":"{shared}"' not in shown
+    assert shown.count(shared) == 21
