@@ -7,14 +7,14 @@ since. System prompts are left out of the index: every session has them.
 import sqlite3
 from typing import Any
 
-from daemon.core.records import Dialect, End, Kind, StoredMessage
+from daemon.core.records import Dialect, End, Kind
 from daemon.store import messages as content
 from daemon.store import signals
 from daemon.store.connection import Reader
-from daemon.store.requests import new_ids
+from daemon.store.requests import added
 
 #: Records a transaction: a few ms, so that a waiting record is not kept long.
-BATCH = 16
+BATCH = 32
 
 
 def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) -> int:
@@ -22,24 +22,24 @@ def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) 
     signals."""
     mark = db.execute("SELECT indexed FROM tally").fetchone()[0]
     rows = db.execute(
-        """SELECT r.seq, q.answer, r.dialect, r.kind, r."end", r.parent, r.retry_of, r.edge
+        """SELECT r.seq, q.answer, q.seen, q.kept, q.ids, r.dialect, r.kind, r."end", r.parent, r.retry_of, r.edge
         FROM request q JOIN record r ON r.seq = q.seq WHERE q.seq > ? ORDER BY q.seq LIMIT ?""",
         (mark, BATCH),
     ).fetchall()
-    for seq, answer, *facts in rows:
-        new = content.messages(reader, new_ids(db, seq))
-        _index(db, seq, [*new, *(content.messages(reader, [answer]) if answer is not None else [])])
+    found: list[tuple[int, list[signals.Signal]]] = []
+    for seq, answer, seen, kept, blob, *facts in rows:
+        ids = added(db, seq, (seen, kept, blob))
+        said = content.messages(reader, ids if answer is None else [*ids, answer])
+        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(said)))
         if read is not None:
             shown = _shown(db, seq, facts)
-            told = [read(shown.dialect, one.raw) for one in new] if shown.parent is not None else []
-            signals.keep(db, seq, list(signals.of(shown, told)))
+            told = [read(shown.dialect, one.raw) for one in said[: len(ids)]] if shown.parent is not None else []
+            found.append((seq, list(signals.of(shown, told))))
     if rows:
+        # Each table that is written after words makes the index write what it has.
+        signals.keep(db, found)
         db.execute("UPDATE tally SET indexed = ?", (rows[-1][0],))
     return len(rows)
-
-
-def _index(db: sqlite3.Connection, seq: int, added: list[StoredMessage]) -> None:
-    db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(added)))
 
 
 def _shown(db: sqlite3.Connection, seq: int, facts: list[Any]) -> signals.Shown:

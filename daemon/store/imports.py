@@ -64,6 +64,7 @@ class Importer:
 
         Raises Conflict and UnknownReference; then nothing of it is written.
         """
+        mark = self._ledger.mark()
         db.execute("SAVEPOINT batch")
         try:
             found = [self._one(db, item) for item in batch.items]
@@ -71,7 +72,7 @@ class Importer:
             db.execute("ROLLBACK TO batch")
             db.execute("RELEASE batch")
             self._names.forget()
-            self._ledger.forget()
+            self._ledger.forget(mark)
             raise
         db.execute("RELEASE batch")
         return [one for one in found if one is not None]

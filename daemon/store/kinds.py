@@ -80,8 +80,10 @@ def is_chore(messages: Sequence[StoredMessage]) -> bool:
 
 def is_compaction(messages: Sequence[StoredMessage]) -> bool:
     """Whether a request asks for a summary of all that it repeats, so that the agent can forget it."""
-    last = messages[-1] if messages else None
-    return last is not None and last.role == "user" and any(form in last.text[:_LOOK] for form in _COMPACTIONS)
+    if not messages or messages[-1].role != "user":
+        return False
+    beginning = messages[-1].text[:_LOOK]
+    return any(form in beginning for form in _COMPACTIONS)
 
 
 def is_guess(messages: Sequence[StoredMessage]) -> bool:

@@ -30,6 +30,14 @@ _DEPTH: Final = 32
 #: No secret is shorter, and these are none.
 _SHORTEST: Final = 6
 _ROUTES: Final = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/responses"})
+_RECORD: Final = f"""INSERT INTO record (receipt, session, scenario, kind, edge,
+    parent, retry_of, dialect, "end", status,
+    stream, started_ns, duration_us, first_byte_us,
+    engine, model_asked, model,
+    release_id, weights, agent,
+    prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, stop_reason,
+    error, preview, messages, tools, redacted) VALUES ({",".join("?" * 30)})"""
+_REQUEST: Final = f"INSERT INTO request VALUES ({','.join('?' * 18)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +87,14 @@ class Ledger:
         self._spans = spans.Remembered()
         self._counts = rollups.Counts()
 
-    def forget(self) -> None:
-        """After a rollback."""
+    def mark(self) -> int:
+        """Where `forget` goes back to, inside a transaction."""
+        return self._counts.mark()
+
+    def forget(self, mark: int = 0) -> None:
+        """After a rollback, to that mark or of all of the transaction."""
         self.forget_records()
-        self._counts.forget()
+        self._counts.forget(mark)
 
     def forget_records(self) -> None:
         """Some of those that are remembered may be gone."""
@@ -106,10 +118,10 @@ class Ledger:
         incoming = Incoming(
             exchange, transcript, self._names.id(db, exchange.scenario),
             self._names.optional_id(db, exchange.agent), chain, hash, tuple([item.key for item in kept]),
-            kinds.is_chore(transcript.messages),
+            kinds.is_chore(transcript.messages), tuple(dict.fromkeys((*exchange.session_keys, *transcript.keys))),
         )  # fmt: skip
         place = place_of(db, incoming)
-        session = sessions.enter(db, incoming, place)
+        session, uid = sessions.enter(db, incoming, place, None if known is None else known.session)
         seq = self._record(db, incoming, place, session)
         answer = (
             None if transcript.answer is None else keep_message(db, self._packer, exchange.dialect, transcript.answer)
@@ -121,9 +133,8 @@ class Ledger:
         self._count(db, incoming, place, (session, seq))
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
-            Remembered(seq, raws, kept, chain, frame, frame_id, frame_hash, size),
+            Remembered(seq, (session, uid), raws, kept, chain, frame, frame_id, frame_hash, size),
         )  # fmt: skip
-        uid = db.execute("SELECT uid FROM session WHERE id = ?", (session,)).fetchone()[0]
         t = transcript
         return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason)
 
@@ -161,6 +172,7 @@ class Ledger:
                 seq, exchange.started_ns, new.scenario, new.agent, self._names.id(db, exchange.model_asked),
                 turn=place.main_line and exchange.end is End.OK, failed=exchange.end is not End.OK,
                 retry=place.kind is Kind.RETRY, usage=new.transcript.usage, duration_us=max(0, exchange.duration_us),
+                began=place.session is None,
             )
         )  # fmt: skip
         if new.transcript.answer_id is not None:
@@ -194,22 +206,16 @@ class Ledger:
 
     def _record(self, db: sqlite3.Connection, new: Incoming, place: Place, session: int) -> int:
         e, t, names = new.exchange, new.transcript, self._names
-        values: dict[str, object] = {
-            "receipt": e.receipt, "session": session, "scenario": new.scenario, "kind": place.kind, "edge": place.edge,
-            "parent": place.parent, "retry_of": place.retry_of, "dialect": e.dialect, "end": e.end, "status": e.status,
-            "stream": e.stream, "started_ns": e.started_ns, "duration_us": max(0, e.duration_us),
-            "first_byte_us": None if e.first_byte_us is None else max(0, e.first_byte_us),
-            "engine": names.id(db, e.engine), "model_asked": names.id(db, e.model_asked),
-            "model": names.optional_id(db, t.model), "release_id": names.id(db, e.release_id),
-            "weights": names.optional_id(db, e.weights), "agent": new.agent, "prompt_tokens": t.usage.prompt,
-            "cached_tokens": t.usage.cached, "completion_tokens": t.usage.completion,
-            "reasoning_tokens": t.usage.reasoning, "stop_reason": t.stop_reason, "error": self._clean(e.error),
-            "preview": self._preview(new), "messages": len(t.messages), "tools": t.tools, "redacted": t.redacted,
-        }  # fmt: skip
-        cursor = db.execute(
-            f"INSERT INTO record ({','.join(values)}) VALUES ({','.join('?' * len(values))})", tuple(values.values())
-        )
-        return cursor.lastrowid or 0
+        values = (
+            e.receipt, session, new.scenario, place.kind, place.edge,
+            place.parent, place.retry_of, e.dialect, e.end, e.status,
+            e.stream, e.started_ns, max(0, e.duration_us), None if e.first_byte_us is None else max(0, e.first_byte_us),
+            names.id(db, e.engine), names.id(db, e.model_asked), names.optional_id(db, t.model),
+            names.id(db, e.release_id), names.optional_id(db, e.weights), new.agent,
+            t.usage.prompt, t.usage.cached, t.usage.completion, t.usage.reasoning, t.stop_reason,
+            self._clean(e.error), self._preview(new), len(t.messages), t.tools, t.redacted,
+        )  # fmt: skip
+        return db.execute(_RECORD, values).lastrowid or 0
 
     def _request(self, db: sqlite3.Connection, new: Incoming, place: Place, parts: "_Parts") -> None:
         exchange, transcript = new.exchange, new.transcript
@@ -219,7 +225,7 @@ class Ledger:
         size = parts.size + len(transcript.separator) * max(0, len(ids) - 1)
         tags = json.dumps(dict(exchange.tags), ensure_ascii=False, sort_keys=True) if exchange.tags else "{}"
         db.execute(
-            f"INSERT INTO request VALUES ({','.join('?' * 18)})",
+            _REQUEST,
             (
                 parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,

@@ -9,9 +9,10 @@ lookups deep.
 import json
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Final, NamedTuple
 
 from daemon.core.records import Dialect, StoredMessage
@@ -24,6 +25,9 @@ _WORTH_BASE: Final = 256
 _CHUNK: Final = 900
 #: Characters.
 _PIECE: Final = 1 << 20
+#: Of a text, looked for first: a search for all of it costs more.
+_BEGINNING: Final = 64
+_STRING: Final = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +85,20 @@ def keep_message(db: sqlite3.Connection, packer: Packer, dialect: Dialect, messa
 
 def _place_of_text(message: StoredMessage) -> tuple[int | None, int]:
     """Where the text stands in the raw bytes, as a JSON string would hold it: (offset or None, bytes)."""
-    for ascii in (False, True):
-        literal = b"".join(_literal(message.text, ascii))
-        at = message.raw.find(literal)
+    for escaped in (encode_basestring, encode_basestring_ascii):
+        literal = b"".join(_literal(message.text, escaped))
+        at = message.raw.find(literal[:_BEGINNING])
+        if at >= 0 and not message.raw.startswith(literal, at):
+            at = message.raw.find(literal)
         if at >= 0:
             return at, len(literal)
     return None, 0
 
 
-def _literal(text: str, ascii: bool) -> Iterator[bytes]:
+def _literal(text: str, escaped: Callable[[str], str]) -> Iterator[bytes]:
     """Piece by piece: megabytes at once would hold up the event loop's thread too."""
     for start in range(0, len(text), _PIECE):
-        yield json.dumps(text[start : start + _PIECE], ensure_ascii=ascii)[1:-1].encode("utf-8", "surrogatepass")
+        yield escaped(text[start : start + _PIECE])[1:-1].encode("utf-8", "surrogatepass")
 
 
 def _base(db: sqlite3.Connection, packer: Packer, message: StoredMessage) -> tuple[int | None, bytes | None]:
@@ -173,7 +179,7 @@ def _text(row: _Row, data: bytes) -> str:
     if row.text_at is None:
         return data[row.raw_bytes :].decode("utf-8", "surrogatepass")
     literal = data[row.text_at : row.text_at + row.text_bytes].decode("utf-8", "surrogatepass")
-    text: str = json.loads(f'"{literal}"', strict=False)
+    text: str = _STRING.decode(f'"{literal}"')
     return text
 
 

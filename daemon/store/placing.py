@@ -71,22 +71,22 @@ class Incoming:
     said: Sequence[bytes] = ()
     #: See `daemon.store.kinds.is_chore`.
     chore: bool = False
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Ids of its conversation, strongest first: the headers' before the body's."""
-        return tuple(dict.fromkeys((*self.exchange.session_keys, *self.transcript.keys)))
+    #: Ids of its conversation, strongest first: the headers' before the body's.
+    keys: tuple[str, ...] = ()
 
 
 def place(db: sqlite3.Connection, new: Incoming) -> Place:
     """Decide session, kind and parent. Reads only."""
     keyed = _by_key(db, new)
     session = None if keyed is None else keyed.id
+    end = tree.at_end(db, new.chain, session)
     if keyed is not None or not new.keys:
-        failed = tree.same_request(db, new.chain[-1], new.hash, session=session, subagent=new.exchange.subagent)
+        failed = tree.same_request(db, end, new.hash, inside=session is not None, subagent=new.exchange.subagent)
         if failed is not None and failed.end is not End.OK:
             return _retry(db, failed)
-    found = tree.find(db, new.chain, session, new.exchange.subagent) or _previous(db, new, session)
+    found = tree.find(db, new.chain, end, session=session, subagent=new.exchange.subagent) or _previous(
+        db, new, session
+    )
     if keyed is None:
         return _by_tree(db, new, found)
     kind = _kind(new, keyed, found)

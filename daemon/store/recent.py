@@ -22,6 +22,8 @@ class Remembered:
     """One stored request: ``chain`` has one entry more than ``kept``."""
 
     seq: int
+    #: Its id and uid.
+    session: tuple[int, str]
     raws: tuple[bytes, ...]
     kept: tuple[Kept, ...]
     chain: tuple[bytes, ...]

@@ -35,7 +35,12 @@ def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
 
 def new_ids(db: sqlite3.Connection, seq: int) -> list[int]:
     """The ids of the messages that a request adds to what its parent had. Seldom needs the links below."""
-    seen, kept, blob = db.execute("SELECT seen, kept, ids FROM request WHERE seq = ?", (seq,)).fetchone()
+    return added(db, seq, db.execute("SELECT seen, kept, ids FROM request WHERE seq = ?", (seq,)).fetchone())
+
+
+def added(db: sqlite3.Connection, seq: int, row: tuple[int, int, bytes]) -> list[int]:
+    """The same, where ``seen``, ``kept`` and ``ids`` of the request are at hand."""
+    seen, kept, blob = row
     if seen < kept:
         return message_ids(db, seq)[seen:]
     return list(struct.unpack(f"<{len(blob) // 4}I", blob))[seen - kept :]

@@ -36,46 +36,57 @@ class Counted:
     retry: bool
     usage: Usage
     duration_us: int
+    #: It is the first of a session.
+    began: bool
 
 
 class Counts:
     """What a transaction's records add, written at its end: all at once, since a batch falls into one hour or two."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[object, ...], list[int]] = {}
-        self._hours: dict[int, tuple[int, int]] = {}
-        self._records = 0
+        self._new: list[Counted] = []
 
     def add(self, one: Counted) -> None:
-        sums = (
-            1, one.turn, one.failed, one.retry, one.usage.prompt, one.usage.cached, one.usage.completion,
-            one.duration_us,
-        )  # fmt: skip
-        for unit, length in NANOSECONDS.items():
-            key = (unit, one.started_ns // length, one.scenario, one.agent or 0, one.model)
-            before = self._sums.get(key)
-            self._sums[key] = list(sums) if before is None else [x + y for x, y in zip(before, sums, strict=True)]
-        first, last = self._hours.get(_hour(one.started_ns), (one.seq, one.seq))
-        self._hours[_hour(one.started_ns)] = min(first, one.seq), max(last, one.seq)
-        self._records += 1
+        self._new.append(one)
 
     def write(self, db: sqlite3.Connection) -> None:
         """Only inside the writer's transaction."""
-        if not self._records:
+        if not self._new:
             return
-        db.executemany(_ADD, [(*key, *sums) for key, sums in self._sums.items()])
+        db.executemany(_ADD, self._sums())
+        hours: dict[int, list[int]] = {}
+        for one in self._new:
+            hours.setdefault(_hour(one.started_ns), []).append(one.seq)
         db.executemany(
             """INSERT INTO hour VALUES (?,?,?) ON CONFLICT DO UPDATE SET
             first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)""",
-            [(hour, *seqs) for hour, seqs in self._hours.items()],
+            [(hour, min(seqs), max(seqs)) for hour, seqs in hours.items()],
         )
-        db.execute("UPDATE tally SET records = records + ?", (self._records,))
+        db.execute(
+            "UPDATE tally SET records = records + ?, sessions = sessions + ?",
+            (len(self._new), sum(one.began for one in self._new)),
+        )
         self.forget()
 
-    def forget(self) -> None:
-        self._sums.clear()
-        self._hours.clear()
-        self._records = 0
+    def _sums(self) -> list[tuple[object, ...]]:
+        """Rows of ``rollup``."""
+        added: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+        for one in self._new:
+            row = (
+                1, one.turn, one.failed, one.retry, one.usage.prompt, one.usage.cached, one.usage.completion,
+                one.duration_us,
+            )  # fmt: skip
+            for unit, length in NANOSECONDS.items():
+                key = (unit, one.started_ns // length, one.scenario, one.agent or 0, one.model)
+                added.setdefault(key, []).append(row)
+        return [(*key, *map(sum, zip(*rows, strict=True))) for key, rows in added.items()]
+
+    def mark(self) -> int:
+        """Where `forget` goes back to."""
+        return len(self._new)
+
+    def forget(self, mark: int = 0) -> None:
+        del self._new[mark:]
 
 
 def bounds(db: sqlite3.Connection, since_ns: int | None, until_ns: int | None) -> tuple[int, int | None]:

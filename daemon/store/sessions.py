@@ -21,20 +21,25 @@ from daemon.store.placing import Incoming, Place
 from daemon.store.requests import message_ids
 
 
-def enter(db: sqlite3.Connection, new: Incoming, place: Place) -> int:
-    """The id of the record's session, made when it is new, with the exchange's keys pointing at it."""
+def enter(db: sqlite3.Connection, new: Incoming, place: Place, known: tuple[int, str] | None) -> tuple[int, str]:
+    """Id and uid of the record's session, made when it is new, with the exchange's keys pointing at it. ``known`` is
+    probably the one."""
     exchange, id = new.exchange, place.session
     if id is None:
+        uid = new_id("ses")
         cursor = db.execute(
             """INSERT INTO session (uid, scenario, parent, agent, created_ns, updated_ns, updated_seq)
             VALUES (?,?,?,?,?,?,0)""",
-            (new_id("ses"), new.scenario, place.parent_session, new.agent, exchange.started_ns, exchange.started_ns),
+            (uid, new.scenario, place.parent_session, new.agent, exchange.started_ns, exchange.started_ns),
         )
-        db.execute("UPDATE tally SET sessions = sessions + 1")
         id = cursor.lastrowid or 0
+    elif known is not None and known[0] == id:
+        uid = known[1]
+    else:
+        (uid,) = db.execute("SELECT uid FROM session WHERE id = ?", (id,)).fetchone()
     if new.keys:
         _claim(db, new, id)
-    return id
+    return id, uid
 
 
 def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:

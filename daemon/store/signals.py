@@ -113,11 +113,11 @@ def exit_status(content: str) -> int | None:
     return None
 
 
-def keep(db: sqlite3.Connection, at: int, signals: Sequence[Signal]) -> None:
-    """Store what the record ``at`` showed. Only inside the writer's transaction."""
+def keep(db: sqlite3.Connection, shown: Sequence[tuple[int, Sequence[Signal]]]) -> None:
+    """Store what each record showed. Only inside the writer's transaction."""
     db.executemany(
         "INSERT OR REPLACE INTO signal (seq, at, position, name, value, text) VALUES (?,?,?,?,?,?)",
-        [(one.seq, at, n, one.name, one.value, one.text) for n, one in enumerate(signals)],
+        [(one.seq, at, n, one.name, one.value, one.text) for at, found in shown for n, one in enumerate(found)],
     )
 
 

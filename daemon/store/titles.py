@@ -10,15 +10,14 @@ PREVIEW: Final = 160
 #: How much of a text is looked at to fill a line: this many times its length, white space folded or not.
 _LOOK: Final = 16
 _LOOK_FOLDED: Final = 2
-#: Enough of nearly all.
-_LOOK_FIRST: Final = 3
 
 
 def one_line(text: str, limit: int = PREVIEW) -> str:
     """The first ``limit`` characters without line breaks, control or direction-changing characters, ``…`` where cut."""
-    folded = " ".join(text[: limit * _LOOK_FIRST].split())
-    if len(folded) < limit * _LOOK_FOLDED:
-        folded = " ".join(text[: limit * _LOOK].split())
+    folded = " ".join(text[: limit * _LOOK_FOLDED].split())
+    if len(folded) > limit and folded.isprintable():  # as nearly all are
+        return folded[: limit - 1].rstrip() + "…"
+    folded = " ".join(text[: limit * _LOOK].split())
     words = " ".join(_visible(folded[: limit * _LOOK_FOLDED]).split())
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 

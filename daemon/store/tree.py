@@ -20,6 +20,9 @@ _TAIL: Final = 3
 #: SQLite takes 999 parameters everywhere.
 _CHUNK: Final = 900
 _LEAF: Final = "r.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')"
+_AT: Final = f"""SELECT p.seq, r.session, r.kind, r.end, p.answered, {_LEAF}, q.subagent
+    FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session JOIN request q ON q.seq = p.seq
+    WHERE p.hash = ? AND (? IS NULL OR r.session = ?) ORDER BY p.seq DESC LIMIT ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +80,19 @@ def find_tail(db: sqlite3.Connection, point: bytes, covered: int, session: int |
     return found[0] if found and _one_session(found) else None
 
 
+def at_end(db: sqlite3.Connection, chain: Sequence[bytes], session: int | None) -> list[Found]:
+    """The latest records with a point where the chain ends."""
+    return _at(db, chain[-1], len(chain) - 1, session)
+
+
 def find(
-    db: sqlite3.Connection, chain: Sequence[bytes], session: int | None, subagent: str | None = None
+    db: sqlite3.Connection, chain: Sequence[bytes], end: list[Found], *, session: int | None, subagent: str | None
 ) -> Found | None:
     """The record that this request continues: the longest prefix wins, then the same sub-agent (several may be given
     the same words at once), then one that nothing continued, then the latest.
 
-    ``session`` restricts the search to one session. Without it a match on a request alone (its answer came back
-    altered, or never came) counts only where a single session has it.
+    ``end`` is what is `at_end`. ``session`` restricts the search to one session. Without it a match on a request alone
+    (its answer came back altered, or never came) counts only where a single session has it.
     """
     last = len(chain) - 1
     known: set[bytes] | None = None
@@ -93,7 +101,9 @@ def find(
             known = _known(db, chain[1 : covered + 1]) if known is None else known
             if chain[covered] not in known:
                 continue
-        found = _at(db, chain[covered], covered, session)
+        found = end if covered == last else _at(db, chain[covered], covered, session)
+        if not found:
+            continue
         usable = [item for item in found if item.answered] or [
             item for item in found if covered < last and (session is not None or _one_session(found))
         ]
@@ -103,17 +113,17 @@ def find(
 
 
 def same_request(
-    db: sqlite3.Connection, end: bytes, hash: bytes, *, session: int | None, subagent: str | None
+    db: sqlite3.Connection, end: list[Found], hash: bytes, *, inside: bool, subagent: str | None
 ) -> Found | None:
-    """The same sub-agent's latest record with this request: ``end`` of its chain and, outside of a known session,
-    ``hash`` of its bytes.
+    """The same sub-agent's latest record with this request: what is `at_end` of its chain and, unless that was looked
+    for ``inside`` a known session, has the ``hash`` of its bytes.
 
     Within one the messages decide: Claude Code tries again without streaming and with other limits.
     """
-    for item in _at(db, end, 0, session):
+    for item in end:
         if not item.answered and item.subagent == subagent:
             row = db.execute("SELECT hash FROM request WHERE seq = ?", (item.seq,)).fetchone()
-            if session is not None or row[0] == hash:
+            if inside or row[0] == hash:
                 return item
     return None
 
@@ -165,13 +175,7 @@ def _known(db: sqlite3.Connection, hashes: Sequence[bytes]) -> set[bytes]:
 
 
 def _at(db: sqlite3.Connection, hash: bytes, covered: int, session: int | None) -> list[Found]:
-    rows = db.execute(
-        f"""SELECT p.seq, r.session, r.kind, r.end, p.answered, {_LEAF}, q.subagent
-        FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session JOIN request q ON q.seq = p.seq
-        WHERE p.hash = ? AND (? IS NULL OR r.session = ?) ORDER BY p.seq DESC LIMIT ?""",
-        (hash, session, session, _CANDIDATES),
-    )
-    return [_found(row, covered) for row in rows]
+    return [_found(row, covered) for row in db.execute(_AT, (hash, session, session, _CANDIDATES))]
 
 
 def _found(row: tuple[Any, ...], covered: int) -> Found:

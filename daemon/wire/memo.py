@@ -22,14 +22,20 @@ class Memo(Generic[T]):
         self._lock = Lock()
 
     def get(self, raw: bytes, redact: Redact, make: Callable[[bytes, Redact], T]) -> T:
-        return self.get_all((raw,), redact, make)[0]
+        with self._lock:
+            self._begin(redact)
+            found = self._entries.get(raw)
+            if found is not None:
+                self._entries.move_to_end(raw)
+                return found
+        made = make(raw, redact)
+        self._keep((raw,), (made,), redact)
+        return made
 
     def get_all(self, raws: Sequence[bytes], redact: Redact, make: Callable[[bytes, Redact], T]) -> list[T]:
         """What is known is had for one lock and a look each; only the rest is made."""
         with self._lock:
-            if redact != self._redact:
-                self._entries.clear()
-                self._redact, self._size = redact, 0
+            self._begin(redact)
             get, use = self._entries.get, self._entries.move_to_end
             known = [get(raw) for raw in raws]
             for raw, found in zip(raws, known, strict=True):
@@ -41,7 +47,12 @@ class Memo(Generic[T]):
             self._keep([raws[at] for at in new], [made[at] for at in new], redact)
         return made
 
-    def _keep(self, raws: Sequence[bytes], made: list[T], redact: Redact) -> None:
+    def _begin(self, redact: Redact) -> None:
+        if redact != self._redact:
+            self._entries.clear()
+            self._redact, self._size = redact, 0
+
+    def _keep(self, raws: Sequence[bytes], made: Sequence[T], redact: Redact) -> None:
         with self._lock:
             if redact != self._redact:
                 return

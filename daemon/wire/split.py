@@ -9,6 +9,7 @@ pays nothing either.
 """
 
 import re
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -88,6 +89,8 @@ class Splitter:
         self._names = names
         #: By length and last bytes, for bodies of one conversation are alike for megabytes and part there. Latest last.
         self._starts: dict[tuple[int, bytes], _Start] = {}
+        #: Their lengths, in order.
+        self._sizes: list[int] = []
         self._size = 0
         self._lock = Lock()
 
@@ -104,10 +107,11 @@ class Splitter:
     def _known(self, body: bytes) -> _Start | None:
         """The longest start that the body begins with."""
         with self._lock:
-            sizes = sorted({size for size, _ in self._starts if size <= len(body)}, reverse=True)
-            near = (self._starts.get((size, body[max(0, size - _END) : size])) for size in sizes)
-            found = [one for one in near if one is not None]
-        return next((one for one in found if body.startswith(one.prefix)), None)
+            for size in reversed(self._sizes[: bisect_right(self._sizes, len(body))]):
+                start = self._starts.get((size, body[max(0, size - _END) : size]))
+                if start is not None and body.startswith(start.prefix):
+                    return start
+        return None
 
     def _remember(self, body: bytes, cut: Split, start: _Start | None) -> None:
         heads = start.split if start is not None else _heads_own(cut.head, self._names)
@@ -125,13 +129,15 @@ class Splitter:
         with self._lock:
             self._drop(key)
             self._starts[key] = start
-            self._size += len(start.prefix)
+            insort(self._sizes, key[0])
+            self._size += key[0]
             while len(self._starts) > _STARTS or self._size > _STARTS_SIZE:
                 self._drop(next(iter(self._starts)))
 
     def _drop(self, key: tuple[int, bytes]) -> None:
-        old = self._starts.pop(key, None)
-        self._size -= len(old.prefix) if old is not None else 0
+        if self._starts.pop(key, None) is not None:
+            del self._sizes[bisect_left(self._sizes, key[0])]
+            self._size -= key[0]
 
 
 def _heads_own(head: bytes, names: Names) -> _Top | _ResponsesTop | None:

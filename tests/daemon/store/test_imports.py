@@ -1,6 +1,7 @@
 """Records and reports from elsewhere: all of a batch or none, each once."""
 
 import json
+from threading import Event
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from daemon.core.errors import Conflict, ReefError, UnknownReference, UsageError
 from daemon.core.rows import NewReport
 from daemon.store.db import Store
 from daemon.store.imports import Line, NewRecord
-from tests.fakes.exchanges import assistant, exchange, record, transcript, user
+from tests.fakes.exchanges import assistant, exchange, record, submit, transcript, user
 
 
 def line(id: str, text: str = "q", scenario: str = "default", **changes: Any) -> NewRecord:
@@ -37,6 +38,20 @@ def test_what_is_sent_again_is_no_second_record(store: Store) -> None:
     sent(store, *lines)
     assert sent(store, *lines, line("a")) == []
     assert store.counts()["records"] == 1
+
+
+def test_a_batch_that_is_refused_takes_nothing_from_what_is_written_with_it(store: Store) -> None:
+    gate = Event()
+    store._transact(lambda _: gate.wait(20))  # all that comes meanwhile goes into one transaction
+    before = submit(store, transcript([user("one")], "answer"))
+    refused = store.import_lines((line("new"), line("new", "changed")))
+    after = submit(store, transcript([user("two")], "answer"))
+    gate.set()
+    with pytest.raises(Conflict):
+        refused.result(20)
+    assert before.result(20).seq < after.result(20).seq
+    assert store.counts() == {"records": 2, "sessions": 2, "reports": 0}
+    assert sum(row.records for row in store.rollups("day", since_ns=0)) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from daemon.core.errors import StoreError
 from daemon.store.db import Store
+from tests.daemon.store.test_search import indexed, until
 from tests.fakes.exchanges import Conversation, record, transcript, user
 
 PAGE = 4096
@@ -75,8 +76,9 @@ def test_damage_found_while_writing_is_replaced_without_losing_that_record(path:
     store = Store.open(path, durability="normal")
     talk = Conversation(store)
     last = [talk.turn(f"question {n}", "answer " * 40) for n in range(200)][-1]
+    until(lambda: indexed(path) == 200)  # else that goes on beside the copy, and what it wrote is found in the log
     copy = sqlite3.connect(path)
-    copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    until(lambda: copy.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
     copy.close()
     damaged(path, 2)
     after = record(store, transcript([user("goes on")], "still there"))
