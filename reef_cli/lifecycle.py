@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from daemon.core.client import Client
 from daemon.core.errors import Unreachable
-from daemon.core.paths import Home
+from daemon.core.paths import START_LOCK, Home
 from daemon.core.version import PROTOCOL, __version__
 from reef_cli import diagnostics
 
@@ -53,7 +53,7 @@ def probe(home: Home) -> Health | None:
     try:
         told = Client(home.socket, timeout=PROBE_SECONDS).get("/healthz")
     except Unreachable as error:
-        if isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError):
+        if isinstance(error.__cause__, FileNotFoundError | ConnectionError):  # also one that was killed just now
             return None
         raise
     return Health(str(told["version"]), int(told["protocol"]), int(told["pid"]))
@@ -63,14 +63,14 @@ def ensure_daemon(home: Home, command: Sequence[str] = DAEMON) -> Client:
     """A daemon of this version that answers, started if need be."""
     if not _ours(_calm_probe(home)):
         home.prepare()
-        with _locked(home.start_lock):
+        with _locked(home.start_lock) as lock:
             health = _calm_probe(home)
             if health is not None and not _ours(health):
                 diagnostics.say(f"replacing the daemon {health.version} (pid {health.pid}) by {__version__}")
                 stop_daemon(home)
                 health = None
             if health is None:
-                _start(home, command)
+                _start(home, command, lock)
     return Client(home.socket)
 
 
@@ -140,7 +140,7 @@ def _kill_hint(home: Home) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[int]:
     """Hold a lock file; whoever holds it before us is starting the same daemon, so wait as long as a start may take."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
@@ -154,13 +154,15 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         if not _until(taken, START_SECONDS + DRAIN_SECONDS):
             raise Unreachable("another reef has been starting the daemon for too long", hint="reef doctor")
-        yield
+        yield handle
     finally:
         os.close(handle)
 
 
-def _start(home: Home, command: Sequence[str]) -> None:
-    """Spawn a daemon and wait until it answers. It outlives us: own session, no terminal, nothing of ours held."""
+def _start(home: Home, command: Sequence[str], lock: int) -> None:
+    """Spawn a daemon and wait until it answers. It outlives us: own session, no terminal, nothing of ours held but the
+    start's lock: if we are killed, nobody starts a second one before the first has started or failed.
+    """
     import subprocess
 
     log = os.open(home.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -172,7 +174,8 @@ def _start(home: Home, command: Sequence[str]) -> None:
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, "REEF_HOME": str(home.root)},
+            env={**os.environ, "REEF_HOME": str(home.root), START_LOCK: str(lock)},
+            pass_fds=(lock,),
             start_new_session=True,
             umask=0o077,
         )

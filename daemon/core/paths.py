@@ -9,10 +9,12 @@ import os
 import stat
 from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from daemon.core.errors import ConfigError
 
+#: Names the descriptor of `Home.start_lock` that a starting daemon holds until it serves.
+START_LOCK: Final = "REEF_START_LOCK"
 #: A Unix socket's path is at most 104 bytes on macOS (108 on Linux), the final zero included.
 _SOCKET_LIMIT = 103
 

@@ -70,8 +70,9 @@ class Remote:
         self.name = name
         self.dialects = _dialects(config) | {Dialect.OTHER}
         self._config = config
-        self._base = _base(URL(config.base_url), config.api)
-        self._host = self._base.host or ""
+        base = _base(URL(config.base_url), config.api)
+        self._base = str(base)
+        self._host = base.host or ""
         self._is_here = is_here(self._host)
         self._pooled: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
@@ -249,8 +250,8 @@ class _Response:
             raise BrokeOff(f"{self._broke}: {_reason(error)}", hint="reef doctor") from None
 
     async def close(self) -> None:
-        # A finished response has given its connection back; close() drops that of any other at once.
-        self._response.close()
+        if not self._response.closed:  # a finished one has given its connection back; that of any other is dropped
+            self._response.close()
         if self._left is not None:
             self._left()
             self._left = None

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -16,7 +17,7 @@ import uvicorn
 from daemon.core.config import Config, load
 from daemon.core.discovery import DaemonState, write_state
 from daemon.core.errors import ExitCode, ReefError
-from daemon.core.paths import Home, home
+from daemon.core.paths import START_LOCK, Home, home
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.app import build
 from daemon.server.auth import Tokens
@@ -105,6 +106,7 @@ async def _serve(place: Home, config: Config, config_path: Path | None, tokens: 
         runtime.stop = server.stop
         listeners.append(control_socket(place.socket))
         write_state(place, DaemonState(os.getpid(), port, str(place.socket), __version__, PROTOCOL, time.time_ns()))
+        _started(place)
         _log.info("reef %s serves %s on port %d", __version__, place.root, port)
         try:
             await server.serve(sockets=listeners)
@@ -113,6 +115,14 @@ async def _serve(place: Home, config: Config, config_path: Path | None, tokens: 
             for left in (place.socket, place.state):
                 left.unlink(missing_ok=True)
             _log.info("stopped")
+
+
+def _started(place: Home) -> None:
+    """Let go of the lock that kept others from starting a second daemon meanwhile."""
+    with suppress(OSError, ValueError):
+        handle = int(os.environ.pop(START_LOCK, ""))
+        if os.path.samestat(os.fstat(handle), place.start_lock.stat()):
+            os.close(handle)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,27 @@ def test_many_callers_at_once_start_one_daemon(home: Home) -> None:
     assert [caller.returncode for caller in callers] == [0] * 4, told
     assert {f'"pid": {pid(home)}' in out for out, _ in told} == {True}
     assert home.log.read_text().count(" serves ") == 1
+
+
+def test_who_is_killed_while_starting_one_leaves_no_second_one_behind(home: Home) -> None:
+    """The next caller finds the one that was begun, however slowly it starts: a second would outlive `reef stop`."""
+    slowly = ("sh", "-c", f"sleep 1; exec {sys.executable} -m daemon.server")
+    code = f"from daemon.core.paths import home; from reef_cli import lifecycle as l; l.ensure_daemon(home(), {slowly})"
+    caller = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=REPOSITORY, env={**os.environ, "REEF_HOME": str(home.root)}
+    )
+    children = Path(f"/proc/{caller.pid}/task/{caller.pid}/children")
+    begun = int(until(children.read_text, "the start of a daemon").split()[0])
+    caller.kill()
+    caller.wait()
+    lifecycle.ensure_daemon(home)
+    assert pid(home) == begun
+
+
+def test_one_that_is_killed_while_it_is_asked_is_not_there(home: Home) -> None:
+    home.prepare()
+    with answering(home.socket, b""):
+        assert lifecycle.probe(home) is None
 
 
 def test_a_killed_daemon_comes_back_on_the_next_call(home: Home) -> None:

@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from daemon.core.paths import Home
+from daemon.server.incoming import read_body, until_gone
 from daemon.server.protocol import Connection
 from tests.fakes.daemon import RunningDaemon, running_daemon
 
@@ -80,6 +81,34 @@ async def test_a_client_that_stops_reading_is_left_in_the_end() -> None:
         await asyncio.get_running_loop().sock_sendall(reads_nothing, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         async with asyncio.timeout(10):
             await gone.wait()
+    server.should_exit = True
+    await serving
+
+
+async def test_a_client_that_leaves_after_a_large_body_is_noticed() -> None:
+    """Its last bytes stop the reading, and with it the sight of the connection's end."""
+    began, read, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        began.set()
+        await read_body(scope, receive, 1 << 20)
+        read.set()
+        await until_gone(asyncio.Event().wait(), scope, left=gone.set)
+
+    config = uvicorn.Config(app, http=Connection, lifespan="off", log_config=None, port=0)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 70000\r\n\r\n")
+    async with asyncio.timeout(10):
+        await began.wait()
+        writer.write(bytes(70_000))
+        await read.wait()
+        writer.close()
+        await gone.wait()
     server.should_exit = True
     await serving
 
