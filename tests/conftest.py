@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -20,6 +21,10 @@ ROOT = Path(__file__).parents[1]
 
 # Daemons and engines that a test starts run from anywhere; they must find this clone, not an installed package.
 os.environ["PYTHONPATH"] = str(ROOT)
+
+# Programs that a shell starts in the background ignore Ctrl-C, and so would all that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class LoopLag:

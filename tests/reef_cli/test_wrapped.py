@@ -60,8 +60,6 @@ class Case:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Ignored where tests run in the background of a shell.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             text=True,
         )
 
