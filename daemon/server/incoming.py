@@ -41,7 +41,9 @@ async def until_gone(
 
     In the task of the caller, so who cancels that cancels ``work`` too.
     """
-    connection: Connection = scope["reef.connection"]
+    connection: Connection | None = scope.get("reef.connection")
+    if connection is None:  # called by a program in its own process, which does not leave
+        return await work
     task, gone = asyncio.current_task(), False
     assert task is not None
 
