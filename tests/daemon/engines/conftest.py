@@ -1,12 +1,18 @@
 """A hub and a package index that the engines' tests can ask, in place of the public ones."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from daemon.core.providers import RemoteConfig
+from daemon.engines.base import RelayEngine
+from daemon.engines.remote import Remote
 from tests.fakes import gguf
 from tests.fakes.hub import Hub, serve, wheel
+from tests.fakes.provider import Provider, running_provider
 
 TINY = gguf.make(size=50_000)
 OTHER = gguf.make(size=50_000, seed=1)
@@ -31,3 +37,18 @@ async def hub(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
         for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX"):
             monkeypatch.delenv(name, raising=False)
         yield running
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with running_provider() as running:
+        yield running
+
+
+@asynccontextmanager
+async def engine(url: str, **config: Any) -> AsyncIterator[RelayEngine]:
+    remote = Remote("far", RemoteConfig(base_url=url, **config))
+    try:
+        yield remote
+    finally:
+        await remote.close()

@@ -5,7 +5,7 @@ import json
 import os
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,27 +17,13 @@ from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.base import EngineState, Headers, RelayEngine, RelayRequest, RelayResponse
 from daemon.engines.remote import Remote
-from tests.fakes.provider import Fault, Provider, running_provider, until
+from tests.daemon.engines.conftest import engine
+from tests.fakes.provider import Fault, Provider, until
 
 ASK = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}).encode()
 ASK_WHOLE = ASK.replace(b"true", b"false")
 JSON: Headers = [(b"content-type", b"application/json")]
 KEY = "sk-canary-of-the-provider"
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@asynccontextmanager
-async def engine(url: str, **config: Any) -> AsyncIterator[RelayEngine]:
-    remote = Remote("far", RemoteConfig(base_url=url, **config))
-    try:
-        yield remote
-    finally:
-        await remote.close()
 
 
 async def ask(remote: RelayEngine, body: bytes = ASK, path: str = "/chat/completions", headers: Headers = JSON) -> Any:

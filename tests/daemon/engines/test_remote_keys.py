@@ -2,38 +2,19 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from daemon.core.errors import EngineError
 from daemon.core.paths import write_private
-from daemon.core.providers import RemoteConfig
 from daemon.engines.base import Headers, RelayEngine, RelayRequest
-from daemon.engines.remote import Remote
-from tests.fakes.provider import Fault, Provider, running_provider
+from tests.daemon.engines.conftest import engine
+from tests.fakes.provider import Fault, Provider
 
 ASK = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
 JSON: Headers = [(b"content-type", b"application/json")]
 KEY = "sk-canary-of-the-provider"
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@asynccontextmanager
-async def engine(url: str, **config: Any) -> AsyncIterator[RelayEngine]:
-    remote = Remote("far", RemoteConfig(base_url=url, **config))
-    try:
-        yield remote
-    finally:
-        await remote.close()
 
 
 async def ask(remote: RelayEngine, headers: Headers = JSON) -> None:
