@@ -159,7 +159,7 @@ async def test_a_prompt_that_is_too_long_inside(
 
 
 async def _left(daemon: RunningDaemon, provider: Provider, place: str, asking: asyncio.Task[Any]) -> None:
-    """Wait until the engine is at work for it; cancel; the record must say so, after those of what it had asked before."""
+    """Wait until the engine is at work for it; cancel; its record must say so, after those of what it asked before."""
     before = newest(daemon)["receipt"] if daemon.get("/reef/records?limit=1")["items"] else None
     if place == "inside":
         await asyncio.to_thread(until, lambda: daemon.get("/reef/status")["engines"][0]["running"], "it is at work")
