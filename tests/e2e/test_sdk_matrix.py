@@ -171,7 +171,7 @@ async def _left(daemon: RunningDaemon, provider: Provider, place: str, asking: a
 
     def left() -> bool:
         row = newest(daemon)
-        return row["receipt"] != before and row["end"] == "cancelled"
+        return bool(row["receipt"] != before and row["end"] == "cancelled")
 
     await asyncio.to_thread(until, left, "the record of a client that left", 10)
 
