@@ -95,7 +95,13 @@ def test_what_an_agent_added_to_a_persons_words_is_folded() -> None:
 
 
 def came_along(*, full: bool = False) -> list[str]:
-    said = [("system", "rules"), ("user", "an example"), ("assistant", "Ok."), ("user", "another"), ("assistant", "Ok.")]
+    said = [
+        ("system", "rules"),
+        ("user", "an example"),
+        ("assistant", "Ok."),
+        ("user", "another"),
+        ("assistant", "Ok."),
+    ]
     added = [
         {"role": role, "parts": [{"type": "text", "text": text}]} | ({"earlier": True} if role != "system" else {})
         for role, text in said
