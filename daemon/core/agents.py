@@ -15,9 +15,10 @@ _USER_AGENTS: Final = (
     ("QwenCode/", "qwen-code"),
 )
 #: First words of the user agents of libraries that agents are made with.
-_LIBRARIES: Final = frozenset(
-    "OpenAI AsyncOpenAI Anthropic AsyncAnthropic litellm python-httpx python-requests Python node undici".split()
-)
+_LIBRARIES: Final = (
+    "OpenAI", "AsyncOpenAI", "Anthropic", "AsyncAnthropic", "litellm", "python-httpx", "python-requests", "Python",
+    "node", "undici",
+)  # fmt: skip
 #: How prompts begin, white space folded: the agent's own, and those of its titles, summaries and commit messages.
 _PROMPTS: Final = (
     ("Act as an expert software developer. Always use best practices when coding.", "aider"),
