@@ -199,7 +199,7 @@ class Ledger:
         )
         alike = {} if known is None else {item.key: item.id for item in (*known.kept[common:], *known.answers)}
         for message in transcript.messages[common:]:
-            item = keep_message(db, self._packer, exchange.dialect, message, alike.get(message.key))
+            item = keep_message(db, self._packer, exchange.dialect, message, like=alike.get(message.key))
             kept.append(item)
             chain.append(tree.link(chain[-1], item.key))
         return tuple(kept), tuple(chain)

@@ -64,7 +64,7 @@ def digest(data: bytes) -> bytes:
 
 
 def keep_message(
-    db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage, like: int | None = None
+    db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage, *, like: int | None = None
 ) -> Kept:
     """Store ``message`` unless its bytes are there already; ``like`` is the id of one with the same key. Only inside
     the writer's transaction."""
