@@ -1,7 +1,9 @@
 """A silent stream says so in its dialect's own form: before the first byte, between events, never inside one."""
 
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
 BOTH = pytest.mark.parametrize("path", [CHAT, MESSAGES])
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-SILENCE = 0.15
+SILENCE = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +71,28 @@ def split(raw: bytes) -> tuple[int, bytes]:
     return sum(map(is_ours, found)), b"".join(frame for frame in found if not is_ours(frame))
 
 
+def hear(
+    daemon: RunningDaemon, provider: Provider, path: str, *faults: Fault, keepalives: int = 1, model: str = "slow"
+) -> tuple[int, dict[str, str], bytes]:
+    """An answer whose first fault happens once that many keep-alives came, however long they take."""
+    held = threading.Event()
+    provider.faults.extend([replace(faults[0], held=held), *faults[1:]])
+    try:
+        response = daemon.open(path, ask(model), headers={"accept-encoding": "gzip"} if provider.gzip else None)
+        raw = b""
+        while raw.count(b"\n\n") < keepalives:
+            raw += (more := response.read1())
+            assert more, raw
+    finally:
+        held.set()
+    raw += response.read()
+    return response.status, {name.lower(): value for name, value in response.getheaders()}, raw
+
+
 @BOTH
 def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     _, usual = split(daemon.post(path, ask())[2])
-    provider.faults.append(Fault(wait=SILENCE * 5))
-    status, headers, raw = daemon.post(path, ask())
+    status, headers, raw = hear(daemon, provider, path, Fault(), keepalives=2)
     count, rest = split(raw)
     assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
     assert count >= 2
@@ -90,18 +109,18 @@ def _without_ids(raw: bytes) -> list[str]:
 
 @BOTH
 def test_a_provider_that_pauses(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    provider.pace = SILENCE * 1.6
+    provider.pace = SILENCE * 4  # several times: a busy machine is late for some of them
     _, headers, raw = daemon.post(path, ask())
     count, rest = split(raw)
-    assert count >= 2
+    assert count >= 1
     assert daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/response")[1] == rest
 
 
 @BOTH
 def test_never_inside_an_event(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    provider.framing, provider.pace = "halves", SILENCE * 1.3
+    provider.framing, provider.pace = "halves", SILENCE * 3
     count, rest = split(daemon.post(path, ask())[2])
-    assert count >= 2
+    assert count >= 1
     assert b"[DONE]" in rest or b"message_stop" in rest
 
 
@@ -109,8 +128,7 @@ def test_never_inside_an_event(daemon: RunningDaemon, provider: Provider, path: 
 def test_an_error_that_comes_too_late_for_its_status_ends_the_stream(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
-    provider.faults.append(Fault(wait=SILENCE * 3, status=429))
-    status, headers, raw = daemon.post(path, ask())
+    status, headers, raw = hear(daemon, provider, path, Fault(status=429))
     assert status == 200
     last = json.loads(frames(raw)[-1].partition(b"data: ")[2])
     assert last["error"]["type"] == "rate_limit_error"
@@ -121,15 +139,14 @@ def test_an_error_that_comes_too_late_for_its_status_ends_the_stream(
 
 @BOTH
 def test_a_break_before_the_first_byte_is_told_too(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    provider.faults.extend([Fault(wait=SILENCE * 3, drop=True), Fault(drop=True)])  # a stale connection is replaced
-    _, headers, raw = daemon.post(path, ask())
+    # a stale connection is replaced
+    _, headers, raw = hear(daemon, provider, path, Fault(drop=True), Fault(drop=True))
     assert "reef doctor" in json.loads(frames(raw)[-1].partition(b"data: ")[2])["error"]["message"]
     assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "error"
 
 
 def test_the_next_engine_may_still_answer(daemon: RunningDaemon, provider: Provider) -> None:
-    provider.faults.append(Fault(wait=SILENCE * 3, status=503))
-    _, headers, raw = daemon.post(CHAT, ask("twice"))
+    _, headers, raw = hear(daemon, provider, CHAT, Fault(status=503), model="twice")
     count, rest = split(raw)
     assert count >= 1
     assert rest.endswith(b"data: [DONE]\n\n")
@@ -140,10 +157,9 @@ def test_a_compressed_answer_goes_on_in_plain_where_keep_alives_went_before(
     daemon: RunningDaemon, provider: Provider
 ) -> None:
     provider.gzip = True
-    provider.faults.append(Fault(wait=SILENCE * 3))
-    response = daemon.open(MESSAGES, ask(), headers={"accept-encoding": "gzip"})
-    assert response.getheader("content-encoding") is None
-    count, rest = split(response.read())
+    _, headers, raw = hear(daemon, provider, MESSAGES, Fault())
+    assert "content-encoding" not in headers
+    count, rest = split(raw)
     assert count >= 1
     assert b"message_stop" in rest
 
