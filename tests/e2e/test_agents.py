@@ -45,19 +45,14 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
         }
 
 
-def not_yet(why: str, *, always: bool = True) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=always, reason=why)
-
-
-def agents(*, lasting: bool = False, typing: bool = False, **unknown: pytest.MarkDecorator) -> pytest.MarkDecorator:
-    """Every agent, or those that go on with a conversation, or in a terminal; ``unknown``: not so yet for these."""
+def agents(*, lasting: bool = False, typing: bool = False) -> pytest.MarkDecorator:
+    """Every agent, or those that go on with a conversation, or in a terminal."""
     chosen = [
         name
         for name, told in AGENTS.items()
         if (told.again or not lasting) and (told.terminal is not None or not typing)
     ]
-    marks = {name: [unknown[name.replace("-", "_")]] if name.replace("-", "_") in unknown else [] for name in chosen}
-    return pytest.mark.parametrize("agent", [pytest.param(name, marks=marks[name]) for name in chosen])
+    return pytest.mark.parametrize("agent", chosen)
 
 
 @agents()
@@ -104,7 +99,7 @@ def test_task_is_shown_as_a_conversation(agent: str, runs: Runs) -> None:
     assert "\x1b" not in run.shown
 
 
-@agents(aider=not_yet("the examples in its prompt are shown as turns"))
+@agents()
 def test_task_is_shown_on_a_screen_or_two(agent: str, runs: Runs) -> None:
     assert len(runs[agent, "task"].result().shown.splitlines()) < 60
 
