@@ -1,7 +1,9 @@
 """What is kept of an exchange: exact, without secrets, and never at the price of an exception."""
 
+import base64
 import gzip
 import json
+import random
 import re
 import threading
 import time
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.records import Dialect, Transcript
+from daemon.core.redact import Redactor
 from daemon.wire.base import Redact, dialect
 
 COVERS = ("daemon/wire/chat.py", "daemon/wire/messages.py")
@@ -120,9 +123,12 @@ def test_a_secret_spread_over_a_tool_calls_arguments_is_found() -> None:
 
 
 def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
-    block = b'{"type":"thinking","thinking":"","signature":"EqQBCkYIBxgC=="}'
-    body = b'{"messages":[{"role":"assistant","content":[' + block + b"]}]}"
-    assert joined(recorded(MESSAGES, body)) == body
+    signature = base64.b64encode(random.Random(5).randbytes(300))
+    blocks = b'{"type":"thinking","thinking":"","signature":"%s"}, {"data": "%s","type":"redacted_thinking"}'
+    said = b'{"role":"assistant","content":[' + blocks % (signature, signature[:88]) + b"]}"
+    found = recorded(MESSAGES, b'{"messages":[' + said + b"]}", said, stream=False, redact=Redactor(b"k").redact)
+    assert joined(found) == b'{"messages":[' + said + b"]}"
+    assert (found.response, found.redacted) == (said, 0)
 
 
 @pytest.mark.parametrize(
