@@ -131,6 +131,40 @@ def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
     assert (found.response, found.redacted) == (said, 0)
 
 
+ODD = {"server_tool_use": None, "cache_creation": {"ephemeral_1h_input_tokens": None, "x": [{"y": 1}]}, "z": [None]}
+DETAILS = {"cached_tokens": None, "audio_tokens": {"deep": [1]}, "w": None}
+#: A whole answer with text, a call and a usage, whose counts are 5 and 2.
+ANSWERS: dict[Dialect, dict[str, Any]] = {
+    CHAT: {
+        "choices": [{"message": {"role": "assistant", "content": "Hello", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"c":"ls"}'}}]}}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": DETAILS,
+            "completion_tokens_details": None, **ODD},
+    },
+    MESSAGES: {
+        "role": "assistant", "content": [
+            {"type": "text", "text": "Hello"}, {"type": "tool_use", "id": "c", "name": "bash", "input": {"c": "ls"}}],
+        "usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": None, "service_tier": None, **ODD},
+    },
+    Dialect.RESPONSES: {
+        "object": "response", "status": "completed", "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]},
+            {"type": "function_call", "call_id": "c", "name": "bash", "arguments": '{"c":"ls"}'}],
+        "usage": {"input_tokens": 5, "output_tokens": 2, "input_tokens_details": DETAILS,
+            "output_tokens_details": None, **ODD},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_nulls_and_unknown_fields_in_a_usage_cost_neither_the_counts_nor_the_answer(name: Dialect) -> None:
+    """langfuse#6882: the whole output was lost."""
+    found = recorded(name, b"", json.dumps(ANSWERS[name]).encode(), stream=False)
+    assert found.answer is not None
+    assert [type(part).__name__ for part in dialect(name).message(found.answer.raw).parts] == ["Text", "ToolUse"]
+    assert (found.usage.prompt, found.usage.completion, found.note) == (5, 2, None)
+
+
 @pytest.mark.parametrize(
     ("encoding", "squeeze"), [("gzip", gzip.compress), ("zstd", zstandard.compress), ("", bytes), ("identity", bytes)]
 )
