@@ -81,7 +81,7 @@ _COOKIES: Final = re.compile(
     re.IGNORECASE,
 )
 _COOKIE: Final = re.compile(rb"=([A-Za-z0-9_+/.%~:|-]{16,4096}={0,2})")
-#: What stands, in lower case, where a pattern may match, and what its match is called; three with escaped slashes first.
+#: What stands, in lower case, where a pattern may match, and its name; the first three are of escaped slashes.
 _WORDS: Final = (
     *((b":" + slash + slash, _URL_PASSWORD, "credential") for slash in (rb"\/", rb"\\/", rb"\\\\/", b"/")),
     (b"passw", _PASSWORD, "credential"), (b"pwd", _PWD, "credential"), (b"secret", _SECRET, "token"),
