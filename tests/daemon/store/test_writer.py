@@ -236,7 +236,8 @@ def disturbers(path: Path, count: int) -> Iterator[None]:
 
 def test_seven_processes_do_not_starve_a_writer(store: Store, path: Path) -> None:
     """hermes-agent#3385: of a hundred records 99 are on disk within half a second, and the log stays small."""
-    noise, slowest, wal = random.Random(6), [], path.with_name("reef.db-wal")
+    noise, wal = random.Random(6), path.with_name("reef.db-wal")
+    slowest: list[float] = []
     with disturbers(path, 6):
         while len(slowest) < 3 and min(slowest, default=1.0) >= 0.5:  # a busy machine slows some, a convoy each
             taken = []
