@@ -1,6 +1,7 @@
 """Which session a record falls into, as agents really behave, and what its row says."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -376,6 +377,53 @@ def test_known_chores_are_side_calls_of_the_last_conversation(store: Store, chor
     main = record(store, transcript([system("s"), user("work")]))
     side = record(store, transcript(chore.messages, tools=chore.tools))
     assert (side.kind, side.session) == (Kind.SIDE, main.session)
+
+
+def title_of(prompt: str, thread: str, **changes: Any) -> dict[str, Any]:
+    """Codex asks under an id of its own, in a terminal, while the first turn is under way."""
+    asked = f"Generate a concise, single-line task title of at most 36 characters. …\n\nUser prompt:\n{prompt}"
+    made = transcript([system("You are a coding agent"), user("<environment_context>"), user(asked)], tools=0)
+    return {"made": made, "session_keys": (thread,), "agent": "codex", **changes}
+
+
+@pytest.mark.parametrize("title_first", [False, True])
+def test_a_title_under_an_id_of_its_own_belongs_to_the_session_whose_words_it_repeats(
+    store: Store, title_first: bool
+) -> None:
+    prompt = "Create hello.txt,\nthen look at it"
+    talk = Conversation(store, changes={"agent": "codex", "session_keys": ("t1",)})
+    ask = title_of(prompt, "t2", started_ns=STARTED_NS + 14_000_000)
+    side = record(store, **ask) if title_first else None
+    main = talk.turn(prompt)
+    side = side or record(store, **ask)
+    again = record(store, transcript([*ask["made"].messages, assistant("ok"), tool("no")]), session_keys=("t2",))
+    last = talk.turn("go on")
+    assert {one.session for one in (main, side, again, last)} == {only(store).id}
+    assert [one.kind for one in (main, side, again, last)] == [Kind.MAIN, Kind.SIDE, Kind.SIDE, Kind.MAIN]
+    assert (only(store).title, only(store).turns) == ("Create hello.txt, then look at it", 2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"made": title_of("Create", "")["made"]},
+        {"agent": "other"},
+        {"scenario": "other"},
+        {"started_ns": STARTED_NS + 300 * 10**9},
+    ],
+)
+@pytest.mark.parametrize("title_first", [False, True])
+def test_a_title_is_not_given_to_a_session_that_may_be_another(
+    store: Store, changes: dict[str, Any], title_first: bool
+) -> None:
+    """Other words, another agent, another scenario, much later."""
+    ask = {**title_of("Create hello.txt", "t2"), **changes}
+    if title_first:
+        record(store, **ask)
+    Conversation(store, changes={"agent": "codex", "session_keys": ("t1",)}).turn("Create hello.txt")
+    if not title_first:
+        record(store, **ask)
+    assert sorted(row.turns for row in store.sessions()[0]) == [0, 1]
 
 
 def test_a_side_call_that_goes_on_stays_one(store: Store) -> None:
