@@ -78,7 +78,7 @@ class Fault:
     ``status``: that error, in the dialect's shape, with ``headers``. ``drop``: the connection breaks before the first
     byte. ``after``: it breaks after so many events. ``hang``: nothing comes until the client leaves. ``error_after``:
     after so many events an error event ends the stream, inside the 200. ``wait``: so many seconds pass before anything
-    else, also before the answer.
+    else, also before the answer; ``held``: until the test sets it.
     """
 
     status: int | None = None
@@ -88,6 +88,7 @@ class Fault:
     hang: bool = False
     error_after: int | None = None
     wait: float = 0.0
+    held: threading.Event | None = None
     #: What the error of ``status`` says.
     message: str = ""
 
@@ -161,6 +162,8 @@ class Provider:
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
         await asyncio.sleep(fault.wait)
+        while fault.held is not None and not fault.held.is_set():
+            await asyncio.sleep(0.005)
         if fault.drop:
             transport.abort()
         if fault.hang:

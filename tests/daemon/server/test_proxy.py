@@ -3,7 +3,6 @@
 import gzip
 import json
 import threading
-import time
 from collections.abc import Iterator
 from http.client import HTTPException, IncompleteRead
 from typing import Any
@@ -282,25 +281,6 @@ def test_an_error_as_a_whole_200_is_no_success(
     assert record(daemon, headers)["end"] == "error"
 
 
-@EVERY
-@STREAM
-def test_when_the_client_leaves_the_provider_is_left_within_a_second(
-    daemon: RunningDaemon, provider: Provider, path: str, stream: bool
-) -> None:
-    provider.faults.append(Fault(hang=True))
-    lost = provider.lost
-    before = {row["receipt"] for row in daemon.get("/reef/records?limit=500")["items"]}
-    connection = daemon.connect()
-    connection.request("POST", path, json.dumps(ask("slow", stream=stream)), daemon.headers())
-    until(lambda: len(provider.requests) > 0, "the provider being asked")
-    left = time.monotonic()
-    connection.close()
-    until(lambda: provider.lost > lost, "the provider being left")
-    assert time.monotonic() - left < 1.0
-    rows = until(lambda: _new(daemon, before), "the record of a client that left")
-    assert [row["end"] for row in rows] == ["cancelled"]
-
-
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_a_compressed_request_passes_as_it_is_and_is_read_for_the_record(
     daemon: RunningDaemon, provider: Provider, encoding: str
@@ -396,11 +376,6 @@ def test_a_retry_after_a_failure_counts_once(daemon: RunningDaemon, provider: Pr
     assert record(daemon, first)["session"] == session
     turns = [row["turns"] for row in daemon.get("/reef/sessions")["items"] if row["id"] == session]
     assert turns == [1]
-
-
-def _new(daemon: RunningDaemon, before: set[str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = daemon.get("/reef/records?limit=500")["items"]
-    return [row for row in rows if row["receipt"] not in before]
 
 
 def test_what_the_daemons_end_cuts_off_is_told_and_recorded(reef_home: Home) -> None:
