@@ -138,7 +138,10 @@ class Ledger:
         self._count(db, incoming, place, (session, seq))
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
-            Remembered(seq, (session, uid), raws, kept, chain, frame, frame_id, frame_hash, size),
+            Remembered(
+                seq, (session, uid), raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
+                frame_hash, size,
+            ),
         )  # fmt: skip
         t = transcript
         return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason, exchange.agent)
@@ -194,8 +197,9 @@ class Ledger:
             if known is None
             else list(known.chain[: common + 1])
         )
+        alike = {} if known is None else {item.key: item.id for item in (*known.kept[common:], *known.answers)}
         for message in transcript.messages[common:]:
-            item = keep_message(db, self._packer, exchange.dialect, message)
+            item = keep_message(db, self._packer, exchange.dialect, message, like=alike.get(message.key))
             kept.append(item)
             chain.append(tree.link(chain[-1], item.key))
         return tuple(kept), tuple(chain)

@@ -58,6 +58,9 @@ class _Open:
 _MEANWHILE_NS = 60 * 10**9
 _LATEST = 32
 _OPEN = "SELECT id, key, title, agent, main_seq, answer_seq, tools FROM session"
+_LATEST = "SELECT id, main_seq, updated_seq FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT ?"
+#: Sessions looked at, where they have nothing but chores.
+_LATELY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +195,25 @@ def _by_key(db: sqlite3.Connection, new: Incoming) -> _Open | None:
     return None
 
 
+def last_main(db: sqlite3.Connection, scenario: int) -> tuple[int, int | None]:
+    """The session whose main line moved last, of those that moved lately: (that record, the session); (0, None) where
+    there is none."""
+    best: tuple[int, int | None] = (0, None)
+    for id, main, updated in db.execute(_LATEST, (scenario, _LATELY)):
+        if updated < best[0]:  # as are all that come
+            break
+        best = max(best, (main, id)) if main is not None else best
+    return best
+
+
 def _owner_of_side(db: sqlite3.Connection, new: Incoming) -> _Open | None:
     """The last conversation, when this unclaimed request is visibly a chore about it; by a title, the one it names."""
     if typed := titles.title(kinds.titled(new.transcript.messages)):
         return _named(db, new, typed, begun=True)
     if new.keys or new.exchange.subagent:
         return None
-    row = db.execute(
-        f"{_OPEN} WHERE scenario = ? AND main_seq IS NOT NULL ORDER BY main_seq DESC LIMIT 1", (new.scenario,)
-    ).fetchone()
-    owner = None if row is None else _Open(*row)
+    _, last = last_main(db, new.scenario)
+    owner = None if last is None else _load(db, last)
     if owner is None or owner.agent != new.agent:
         return None
     messages = new.transcript.messages

@@ -36,6 +36,10 @@ _WORDS: Final = (
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
 _BOM: Final = b"\xef\xbb\xbf"
+#: Events that say nothing: comments, pings, and what belongs to the stream itself.
+_NOTHING: Final = re.compile(
+    rb"(?:(?::[^\r\n]*|event: ?ping|data: ?\{\s*(?:\"type\"\s*:\s*\"ping\"[^\r\n]*)?\}|(?:id|retry):[^\r\n]*)?[\r\n]+)*"
+)
 #: An event as nearly all are: at most a name and one line of data, perhaps behind comments.
 _PLAIN: Final = re.compile(rb"(?::[^\r\n]*\n+)*(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]*)\n\n")
 
@@ -139,6 +143,11 @@ def _end_of_events(data: bytes, limit: int) -> int:
     for boundary in _BOUNDARY.finditer(data, 0, limit):
         end = boundary.end()
     return end
+
+
+def says_nothing(events: bytes) -> bool:
+    """Whether whole events are only such as keep a connection alive; also where there is none."""
+    return _NOTHING.fullmatch(events) is not None
 
 
 def looks_like_events(body: bytes) -> bool:

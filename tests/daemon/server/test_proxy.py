@@ -244,11 +244,19 @@ def test_a_messages_stream_that_breaks_off_ends_with_an_error_of_its_own(
     assert (row["end"], "broke off" in row["error"]) == ("incomplete", True)
 
 
-def test_a_stream_of_pings_is_no_answer(daemon: RunningDaemon, provider: Provider) -> None:
-    provider.framing = "only-pings"
-    _, headers, raw = daemon.post(MESSAGES, ask("x", stream=True))
-    assert json.loads(raw.split(b"\n\n")[-2].partition(b"data: ")[2])["type"] == "error"
-    assert record(daemon, headers)["end"] == "incomplete"
+@EVERY
+@pytest.mark.parametrize(("framing", "fault"), [("only-pings", Fault()), ("plain", Fault(after=0))])
+def test_a_stream_that_ends_before_its_first_word_is_502(
+    daemon: RunningDaemon, provider: Provider, path: str, framing: Any, fault: Fault
+) -> None:
+    """Pings, or nothing at all: agents ask again after a 502, and give up on a 200 that is empty."""
+    provider.framing = framing
+    provider.faults.append(fault)
+    status, headers, raw = daemon.post(path, ask("x", stream=True))
+    assert (status, headers["content-type"]) == (502, "application/json")
+    assert "reef doctor" in json.loads(raw)["error"]["message"]
+    row = record(daemon, headers)
+    assert (row["end"], row["status"]) == ("error", 502)
 
 
 def test_a_responses_stream_that_breaks_off_ends_with_a_failed_response(

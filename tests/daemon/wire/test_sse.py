@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.sse import LIMIT, EventReader, Relay, events, looks_like_events, whole
+from daemon.wire.sse import LIMIT, EventReader, Relay, events, looks_like_events, says_nothing, whole
 
 CHAT = (
     b'data: {"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}\n\n'
@@ -219,6 +219,22 @@ def test_the_inside_of_a_long_line_is_not_taken_for_an_end() -> None:
     relay.feed(b"data: " + b"x" * LIMIT)
     relay.feed(b"data: [DONE]")
     assert not relay.complete
+
+
+@pytest.mark.parametrize(
+    ("said", "nothing"),
+    [
+        (b"", True),
+        (b": x\r\n\r\n", True),
+        (b'event: ping\ndata: {"type": "ping", "n": 1}\n\n', True),
+        (b"event:ping\ndata:{}\n\n", True),
+        (b"event: pong\ndata: {}\n\n", False),
+        (b'event: ping\ndata: {"choices": []}\n\n', False),
+        (b": x\n\ndata: [DONE]\n\n", False),
+    ],
+)
+def test_what_only_keeps_a_connection_alive_says_nothing(said: bytes, nothing: bool) -> None:
+    assert says_nothing(said) is nothing
 
 
 def test_events_are_read_with_all_line_ends_comments_and_several_data_lines() -> None:
