@@ -56,7 +56,7 @@ class _Open:
 
 #: A title is asked for while the conversation begins; it is looked for among so many sessions.
 _MEANWHILE_NS = 60 * 10**9
-_LATEST = 32
+_AMONG = 32
 _OPEN = "SELECT id, key, title, agent, main_seq, answer_seq, tools FROM session"
 _LATEST = "SELECT id, main_seq, updated_seq FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT ?"
 #: Sessions looked at, where they have nothing but chores.
@@ -162,7 +162,7 @@ def _begun(db: sqlite3.Connection, new: Incoming) -> Place:
 def _named(db: sqlite3.Connection, new: Incoming, title: str, *, begun: bool) -> _Open | None:
     """The same agent's latest session of that title, begun about when this was asked; ``begun``: it has a turn."""
     row = db.execute(
-        f"""{_OPEN} WHERE id IN (SELECT id FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT {_LATEST})
+        f"""{_OPEN} WHERE id IN (SELECT id FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT {_AMONG})
         AND agent IS ? AND title = ? AND (main_seq IS NOT NULL) = ? AND abs(created_ns - ?) < {_MEANWHILE_NS}
         ORDER BY updated_seq DESC LIMIT 1""",
         (new.scenario, new.agent, title, begun, new.exchange.started_ns),
