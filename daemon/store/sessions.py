@@ -5,15 +5,14 @@ record goes where.
 """
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Final
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import End, StoredMessage
+from daemon.core.records import End
 from daemon.core.rows import SessionRow
+from daemon.store import kinds, titles
 from daemon.store import messages as content
-from daemon.store import titles
 from daemon.store.connection import Reader
 from daemon.store.names import Names
 from daemon.store.pages import LARGEST, cursor_value, page, page_size
@@ -60,6 +59,7 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
     """Update the row of the session for a record; ``at`` is (session, seq)."""
     exchange, transcript = new.exchange, new.transcript
     session, seq = at
+    said = transcript.messages
     answered = place.main_line and exchange.end is End.OK
     main = seq if place.main_line else None
     db.execute(
@@ -72,7 +72,7 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
             exchange.started_ns + max(0, exchange.duration_us) * 1000, seq, answered,
             transcript.usage.prompt, transcript.usage.completion,
             main, seq if answered else None, transcript.tools if place.main_line else None,
-            _title(transcript.messages) if place.main_line else "", new.agent, exchange.cwd, session,
+            titles.of(said) if place.main_line else titles.title(kinds.titled(said)), new.agent, exchange.cwd, session,
         ),
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
     """Bring a session that lost records up to date from those that are left. ``reader`` decodes messages."""
     records = f"FROM record r LEFT JOIN record f ON f.seq = r.retry_of WHERE r.session = {session:d}"
     first = db.execute(f"SELECT r.seq {records} AND {_MAIN} ORDER BY r.seq LIMIT 1").fetchone()
-    title = "" if first is None else _title(content.messages(reader, message_ids(db, first[0])))
+    title = "" if first is None else titles.of(content.messages(reader, message_ids(db, first[0])))
     db.execute(
         f"""UPDATE session SET (records, turns, prompt_tokens, completion_tokens, updated_seq, updated_ns, main_seq,
         answer_seq) = (SELECT count(*), sum({_MAIN} AND r."end" = 'ok'), sum(r.prompt_tokens),
@@ -94,14 +94,6 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
         title = ? WHERE id = ?""",
         (title, session),
     )
-
-
-def _title(messages: Sequence[StoredMessage]) -> str:
-    """What the person asked last when the session began: some agents put examples or their surroundings before it."""
-    for message in reversed(messages):
-        if message.role == "user" and (line := titles.title(message.text)):
-            return line
-    return ""
 
 
 # -- reading ----------------------------------------------------------------------------------------

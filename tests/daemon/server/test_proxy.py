@@ -1,5 +1,6 @@
 """The data plane against a scripted provider: bytes, receipts, ends, faults."""
 
+import base64
 import gzip
 import json
 import threading
@@ -49,8 +50,12 @@ engines:
   openai: {{base_url: "{one_provider.url}/v1", api: openai}}
   anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
   responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
+  every: {{base_url: "{one_provider.url}/v1", dialects: [chat, messages, responses]}}
   nobody: {{base_url: "http://127.0.0.1:1/v1"}}
-models: {{"lost-*": nobody, renamed: {{engine: anthropic, model: claude-large}}}}
+models:
+  "lost-*": nobody
+  renamed: {{engine: anthropic, model: claude-large}}
+  renamed-every: {{engine: every, model: another}}
 """
     with running_daemon(module_home, config) as running:
         yield running
@@ -353,14 +358,60 @@ def test_a_call_of_a_tool_that_there_is_none_of_is_kept_as_it_came(
     assert (record(daemon, headers)["end"], call["name"]) == ("ok", "multi_tool_use.parallel")
 
 
-def test_tool_calls_are_kept_with_names_and_arguments(daemon: RunningDaemon, provider: Provider) -> None:
-    provider.turns = (Turn("I look.", (bash("ls -la"),)),)
-    tools = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
-    _, headers, _ = daemon.post(CHAT, ask("x", stream=True, tools=tools))
+TOOLS: dict[str, dict[str, Any]] = {
+    CHAT: {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}},
+    MESSAGES: {"name": "bash", "input_schema": {"type": "object"}},
+    RESPONSES: {"type": "function", "name": "bash", "parameters": {"type": "object"}},
+}
+
+
+@EVERY
+@STREAM
+def test_tool_calls_are_kept_with_names_and_arguments(
+    daemon: RunningDaemon, provider: Provider, path: str, stream: bool
+) -> None:
+    provider.turns = (Turn("I look.", (bash("ls -la"), bash("pwd"))),)
+    _, headers, _ = daemon.post(path, ask("x", stream=stream, tools=[TOOLS[path]]))
     trace = daemon.get(f"/reef/traces/{headers['x-reef-agent-record-id']}")
     parts = trace["records"][-1]["answer"]["parts"]
-    assert [part["type"] for part in parts] == ["text", "tool_use"]
-    assert (parts[1]["name"], json.loads(parts[1]["arguments"])) == ("bash", {"command": "ls -la"})
+    assert [part["type"] for part in parts] == ["text", "tool_use", "tool_use"]
+    assert [part["name"] for part in parts[1:]] == ["bash", "bash"]
+    assert [json.loads(part["arguments"])["command"] for part in parts[1:]] == ["ls -la", "pwd"]
+
+
+SEAL = base64.b64encode(bytes(range(256)) * 4).decode()
+THOUGHTS: dict[str, list[dict[str, Any]]] = {
+    CHAT: [{"role": "assistant", "content": "a", "reasoning_details": [{"type": "reasoning.encrypted", "data": SEAL}]}],
+    MESSAGES: [
+        {
+            "role": "assistant",
+            "content": [
+                {"data": SEAL, "type": "redacted_thinking"},
+                {"signature": SEAL, "thinking": "h\u00e4\u200b", "type": "thinking"},
+                {"type": "text", "text": "a"},
+            ],
+        }
+    ],
+    RESPONSES: [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SEAL},
+        {"role": "assistant", "content": "a"},
+    ],
+}
+
+
+@EVERY
+@pytest.mark.parametrize("model", ["scripted", "renamed-every"])
+def test_sealed_thoughts_pass_and_are_kept_to_the_byte(
+    daemon: RunningDaemon, provider: Provider, path: str, model: str
+) -> None:
+    """What comes back altered is refused, and the conversation is lost (claude-code#63265); also where only the model
+    has another name at the provider."""
+    said = [{"role": "user", "content": "go"}, *THOUGHTS[path], {"role": "user", "content": "on"}]
+    raw = json.dumps(ask("", model=model) | {"messages": said, "input": said}, indent=1).replace("/", "\\/").encode()
+    _, headers, _ = daemon.post(path, raw)
+    assert provider.requests[-1].body == raw.replace(b'"renamed-every"', b'"another"')
+    receipt = headers["x-reef-agent-record-id"]
+    assert daemon.control("GET", f"/reef/records/{receipt}/request")[1] == raw
 
 
 @EVERY
