@@ -5,7 +5,7 @@ from typing import Any, Final
 from daemon.core.errors import UsageError
 
 _LARGEST_PAGE: Final = 1000
-_LARGEST_VALUE: Final = (1 << 63) - 1
+LARGEST: Final = (1 << 63) - 1
 
 
 def page_size(limit: int) -> int:
@@ -17,7 +17,7 @@ def page_size(limit: int) -> int:
 
 def cursor_value(cursor: str) -> int:
     """Raises UsageError for what no page ever gave out."""
-    if not (cursor.isascii() and cursor.isdecimal()) or int(cursor[:20]) > _LARGEST_VALUE:
+    if not (cursor.isascii() and cursor.isdecimal()) or int(cursor[:20]) > LARGEST:
         raise UsageError(f"{cursor!r} is not a cursor", hint="use `next` of the page before")
     return int(cursor)
 
