@@ -162,4 +162,4 @@ def test_a_clock_set_back_between_two_turns_changes_no_order_and_no_duration(
     assert [row["receipt"] for row in reversed(rows)] == receipts
     assert all(row["duration_us"] >= 0 and (row["first_byte_us"] or 0) >= 0 for row in rows)
     assert (session["turns"], session["updated_ns"] >= session["created_ns"]) == (4, True)
-    assert [record["receipt"] for record in trace["records"]] == receipts
+    assert [one["record"]["receipt"] for one in trace["records"]] == receipts
