@@ -407,6 +407,19 @@ def test_a_tool_with_a_name_too_long_is_called_by_it(daemon: RunningDaemon, prov
     assert f'"name":"{name}"'.encode() in raw
 
 
+@EVERY
+def test_a_call_of_a_tool_that_there_is_none_of_goes_there_and_back(
+    daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect
+) -> None:
+    """https://github.com/vercel/ai/issues/2786: the agent sees the name that was made up, and its answer is sent."""
+    provider.turns = (Turn("", (Call("multi_tool_use.parallel", {"tool_uses": []}),)), Turn("Done."))
+    body = request(asked, spoken)
+    raw = daemon.post(PATHS[asked], body)[2]
+    assert b"multi_tool_use.parallel" in raw
+    assert daemon.post(PATHS[asked], results(asked, body, raw))[0] == 200
+    assert "multi_tool_use_parallel" in provider.requests[-1].body.decode()
+
+
 @pytest.mark.parametrize(
     ("target", "sent", "field", "value"),
     [
