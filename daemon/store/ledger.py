@@ -14,7 +14,7 @@ from typing import Final
 
 from daemon.core.agents import by_prompt
 from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
-from daemon.store import kinds, rollups, sessions, spans, titles, tree
+from daemon.store import kinds, rollups, sessions, spans, summaries, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
@@ -152,7 +152,8 @@ class Ledger:
         if answer is not None:
             said = (*new.said, answer)
             tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
-            found += [(tail, True)] if tail is not None else []
+            ends = (tail, *summaries.points(new.exchange, new.transcript))
+            found += [(point, True) for point in ends if point is not None]
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
 
     def _shorn(self, prepared: Prepared) -> Prepared:

@@ -49,7 +49,7 @@ async def test_more_than_is_buffered_comes_whole_to_who_reads_slowly() -> None:
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
-    got = []
+    got: list[bytes] = []
     async with answer(send, read_seconds=0.3) as response:
         async for data in response.chunks():
             if len(got) < 2:
