@@ -103,6 +103,28 @@ def test_a_growing_conversation_reads_only_what_is_new(embedded: RunningDaemon) 
     assert read < sum(prompt for prompt, _, _ in told[1:]) / 8
 
 
+def test_what_claude_code_changes_in_each_request_costs_no_reading(embedded: RunningDaemon) -> None:
+    """Its billing block and its cache marks (claude-code-router#1343): each turn reads less than a tenth anew."""
+    marked = {"cache_control": {"type": "ephemeral"}}
+    rules = {"type": "text", "text": "You answer in a few words. " * 60, **marked}
+    messages: list[dict[str, Any]] = []
+    for turn in range(4):
+        bill = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{turn}; cch={turn * 7919:05x};"}
+        for message in messages:
+            message["content"] = [{"type": "text", "text": message["content"][0]["text"]}]
+        messages.append(
+            {"role": "user", "content": [{"type": "text", "text": f"Name a whale, number {turn}.", **marked}]}
+        )
+        body = {"model": "default", "system": [bill, rules], "messages": messages, "max_tokens": 12}
+        status, headers, raw = embedded.post("/v1/messages", body)
+        assert status == 200, raw
+        messages.append({"role": "assistant", "content": json.loads(raw)["content"]})
+        row = embedded.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+        assert row["prompt_tokens"] > 300
+        if turn:
+            assert row["prompt_tokens"] - row["cached_tokens"] < row["prompt_tokens"] / 10, turn
+
+
 def test_generation_stops_within_a_second_of_the_client_leaving(embedded: RunningDaemon) -> None:
     """The best of three: a busy machine is late now and then."""
     assert min(_left(embedded) for _ in range(3)) < 1.0

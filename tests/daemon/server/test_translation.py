@@ -376,6 +376,14 @@ def test_options_that_a_server_refuses_are_left_out_and_the_question_is_not(
     assert first == last
 
 
+def test_cache_marks_that_a_provider_refuses_are_left_out(daemon: RunningDaemon, provider: Provider) -> None:
+    """Ours to give up: the agent that asks in another dialect set none."""
+    provider.faults.append(Fault(status=400, message="system.0.cache_control: Extra inputs are not permitted"))
+    assert daemon.post(PATHS[CHAT], request(CHAT, MESSAGES))[0] == 200
+    first, second = (sent.body for sent in provider.requests)
+    assert (first.count(b"cache_control"), second.count(b"cache_control")) == (2, 0)
+
+
 def test_a_refusal_of_the_question_is_told_at_once(daemon: RunningDaemon, provider: Provider) -> None:
     provider.faults.append(Fault(status=400, message="messages.0: bad"))
     assert daemon.post(PATHS[RESPONSES], request(RESPONSES, CHAT, reasoning={"effort": "high"}))[0] == 400
