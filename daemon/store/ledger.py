@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from daemon.core.records import Appended, End, Kind, StoredMessage, Transcript
-from daemon.store import kinds, rollups, sessions, spans, titles, tree
+from daemon.store import kinds, rollups, sessions, spans, summaries, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
@@ -107,7 +107,8 @@ class Ledger:
         if answer is not None:
             said = (*new.said, answer)
             tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
-            found += [(tail, True)] if tail is not None else []
+            ends = (tail, *summaries.points(new.exchange, new.transcript))
+            found += [(point, True) for point in ends if point is not None]
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
 
     def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from daemon.core.records import End, Exchange, Kind, Transcript
-from daemon.store import kinds, titles, tree
+from daemon.store import kinds, summaries, titles, tree
 
 
 class Edge(StrEnum):
@@ -153,8 +153,12 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
 
 
 def _begun(db: sqlite3.Connection, new: Incoming) -> Place:
-    """A new session, or the one that waits since its title was asked for."""
+    """A new session, or the one that waits since its title was asked for, or that was summed up."""
     kind = _kind(new, None, None)
+    if kind is Kind.MAIN and not new.keys:
+        summed = summaries.summed_up(db, new.exchange, new.transcript.messages)
+        if summed is not None:
+            return _placed(Place(summed, kind, Edge.COMPACTION, _load(db, summed).main_seq))
     waits = _named(db, new, titles.of(new.transcript.messages), begun=False) if kind is Kind.MAIN else None
     return _placed(Place(None if waits is None else waits.id, kind, Edge.START))
 

@@ -15,7 +15,7 @@ from daemon.core.paths import Home
 from daemon.core.records import End
 from daemon.store.db import Store
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Fault, Provider, Turn, bash, running_provider
+from tests.fakes.provider import Call, Fault, Provider, Turn, bash, running_provider
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
@@ -330,6 +330,32 @@ def test_any_framing_of_a_stream_is_complete(
     _, headers, _ = daemon.post(path, ask("x", stream=True))
     row = record(daemon, headers)
     assert (row["end"], row["preview"]) == ("ok", "Hello from the provider.")
+
+
+@EVERY
+def test_letters_that_chunks_cut_stay_whole(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    """In words and in a call's arguments, for the client and for the record."""
+    provider.turns = (Turn("阴气渐重 🐟", (Call("bash", '{"command":"echo 阴气 😀"}'),)),)
+    provider.framing = "tiny"
+    _, headers, raw = daemon.post(path, ask("x", stream=True))
+    assert "阴气渐重" in raw.decode()
+    receipt = headers["x-reef-agent-record-id"]
+    assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == raw
+    words, call = daemon.get(f"/reef/traces/{receipt}")["records"][-1]["answer"]["parts"]
+    assert (words["text"], json.loads(call["arguments"])) == ("阴气渐重 🐟", {"command": "echo 阴气 😀"})
+
+
+@EVERY
+def test_a_call_of_a_tool_that_there_is_none_of_is_kept_as_it_came(
+    daemon: RunningDaemon, provider: Provider, path: str
+) -> None:
+    """https://github.com/vercel/ai/issues/2786: models make some up. The agent says so; the record shows it."""
+    provider.turns = (Turn("", (Call("multi_tool_use.parallel", {"tool_uses": []}),)),)
+    _, headers, raw = daemon.post(path, ask("x", stream=True))
+    assert b"multi_tool_use.parallel" in raw
+    receipt = headers["x-reef-agent-record-id"]
+    (call,) = daemon.get(f"/reef/traces/{receipt}")["records"][-1]["answer"]["parts"]
+    assert (record(daemon, headers)["end"], call["name"]) == ("ok", "multi_tool_use.parallel")
 
 
 TOOLS: dict[str, dict[str, Any]] = {

@@ -147,6 +147,7 @@ def test_text_that_talks_of_done_is_no_end() -> None:
         b'data: {"error": "boom"}\n\n',
         b'data: {"object":"error","message":"too long"}\n\n',
         b'data: {"detail":"too long"}\n\n',
+        b'data: {"detail": [{"msg": "too long"}]}\n\n',
         b'data:{ "type": "error" }\n\n',
     ],
 )
@@ -156,6 +157,19 @@ def test_an_error_inside_a_stream_is_an_end_that_failed(event: bytes) -> None:
     assert relay.failed
     assert not relay.complete
     assert relay.release() == event
+
+
+@pytest.mark.parametrize("after", [b"", DONE])
+def test_a_chunk_that_stops_for_an_error_is_an_end_that_failed(after: bytes) -> None:
+    """How gateways tell that the provider behind them broke off, between other fields."""
+    chunk = b'data: {"id":"g","error":{"message":"x"},"choices":[{"delta":{},"finish_reason":"error"}]}\n\n'
+    relay = Relay()
+    relay.feed(chunk + after)
+    assert relay.failed
+    assert not relay.complete
+    body = b'{"id":"g","choices":[{"message":{"content":"half"},"finish_reason": "error"}]}'
+    assert whole(body, stream=False).failed
+    assert not whole(body.replace(b"error", b"stop"), stream=False).failed
 
 
 @pytest.mark.parametrize(("status", "failed"), [("failed", True), ("completed", False), ("incomplete", False)])
