@@ -2,13 +2,17 @@
 
 import itertools
 import json
+import os
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.client import IncompleteRead
 from typing import Any
 
 import pytest
 
+from tests.e2e.test_kill import worker_of
 from tests.fakes.daemon import RunningDaemon, until
 from tests.fakes.sockets import elsewhere
 
@@ -146,6 +150,35 @@ def _left(embedded: RunningDaemon) -> float:
     row = until(lambda: _found(embedded, str(receipt)), "the record of a client that left")
     assert row["end"] == "cancelled"
     return seconds
+
+
+@pytest.mark.parametrize(
+    ("path", "end"), [(CHAT, b""), ("/v1/messages", b"event: error"), ("/v1/responses", b"event: response.failed")]
+)
+def test_an_engine_that_dies_while_it_answers_is_told_as_each_client_understands_it(
+    embedded: RunningDaemon, path: str, end: bytes
+) -> None:
+    """Agents that speak chat ask again where the connection breaks; the others wait for an event that says so."""
+    said = [{"role": "user", "content": "Count to a million."}]
+    body = {"model": "default", "max_tokens": 400, "messages": said, "input": said, "stream": True}
+    response = embedded.open(path, body)
+    receipt = response.getheader("x-reef-agent-record-id")
+    raw = b""
+    while raw.count(b"delta") < 8:
+        raw += response.read1()
+    pid = worker_of(embedded.process.pid)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    try:
+        raw, broke = raw + response.read(), False
+    except IncompleteRead as error:
+        raw, broke = raw + error.partial, True
+    assert broke is (path == CHAT)
+    assert end in raw
+    assert not any(word in raw for word in (b"[DONE]", b"message_stop", b"response.completed"))
+    assert (b"error" in raw) is (path != CHAT)
+    assert embedded.get(f"/reef/records/{receipt}")["end"] == "incomplete"
+    ask(embedded, "Say hi.", max_tokens=2)
 
 
 def test_a_prompt_longer_than_the_context_is_the_dialects_own_error(embedded: RunningDaemon) -> None:

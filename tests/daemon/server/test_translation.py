@@ -200,6 +200,28 @@ def test_what_is_sent_back_reaches_the_provider_as_its_own(
     assert len(ids) == 2
 
 
+@pytest.mark.parametrize(("asked", "spoken"), [pair for pair in PAIRS if pair[0] is not CHAT])
+@STREAM
+def test_a_conversation_goes_back_to_its_own_vendor(
+    daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect, stream: bool
+) -> None:
+    """After another has answered, since the person chose so or theirs could not: it refuses seals that are not its own,
+    and Anthropic's to think on from a call whose thought is not there.
+    """
+    body = request(asked, spoken)
+    again = results(asked, body, daemon.post(PATHS[asked], body)[2])
+    wish: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 2000}} if asked is MESSAGES else {}
+    status, headers, raw = daemon.post(
+        PATHS[asked], {**again, **wish, "model": f"{asked}-model", "stream": stream, "max_tokens": 9000}
+    )
+    sent = provider.requests[-1]
+    assert (status, sent.path) == (200, PATHS[asked])
+    assert not any(f'"{seal}' in sent.body.decode() for seal in ("chat:", "openai:", "anthropic:"))
+    assert "thinking" not in sent.json()
+    assert b"Done." in raw
+    assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "ok"
+
+
 def with_picture(asked: Dialect) -> list[dict[str, Any]]:
     url = f"data:image/png;base64,{PIXEL}"
     if asked is MESSAGES:
