@@ -22,7 +22,7 @@ def test_nothing_said_means_the_defaults(text: str) -> None:
 
 
 def test_what_agents_count_on_is_so_unless_told_otherwise() -> None:
-    """Pi's client gives up after 300 s without a byte, Claude Code's first screenshots are 25 MB, a cold prompt is slow."""
+    """Pi gives up after 300 s without a byte, a history of screenshots has 25 MB, and a long prompt is slow to read."""
     server, remote = Config().server, RemoteConfig(base_url="http://x")
     assert 0 < server.keepalive_seconds < 15
     assert server.max_body_mb >= 64
