@@ -301,7 +301,7 @@ def running_provider(turns: Sequence[Turn] = TASK, *, port: int = 0) -> Iterator
         yield provider
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 
@@ -317,7 +317,7 @@ async def _serve(server: uvicorn.Server, provider: Provider, stop: asyncio.Event
     await server.shutdown()
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+def until(true: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
     """Wait for a condition; fails the test when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not true():

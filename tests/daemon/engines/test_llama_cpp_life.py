@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from daemon.core.config import EmbeddedConfig
-from daemon.core.errors import BadRequest, EngineError, EngineUnavailable
+from daemon.core.errors import BadRequest, BrokeOff, EngineError, EngineUnavailable
 from daemon.core.generation import Started, TextDelta
 from daemon.engines.base import EngineState, ModelFile
 from daemon.engines.llama_cpp import LlamaCpp
@@ -124,7 +124,7 @@ async def test_a_killed_worker_fails_what_it_answered_and_the_next_request_works
         with pytest.raises(EngineError, match="SIGKILL") as failed:
             async for _ in generator:
                 pass
-        assert failed.value.kind == "engine_error"
+        assert isinstance(failed.value, BrokeOff)
         assert (await collect(engine, ask("Hi", tokens=1))).finished.usage.completion == 1
         assert engine.status().restarts == 1
         assert (engine.status().running, engine.status().waiting) == (0, 0)
@@ -224,10 +224,12 @@ async def test_a_load_that_never_ends_is_left_for_another_model(model_path: Path
     try:
         waiting = asyncio.create_task(collect(engine, ask("Hi", tokens=1)))
         await until(lambda: len(worker_pids()) == 1)
-        os.kill(worker_pids()[0], signal.SIGSTOP)
+        [stuck] = worker_pids()
+        os.kill(stuck, signal.SIGSTOP)  # it takes no SIGTERM (mostlygeek/llama-swap#38)
         chosen.append(model_file(link, sha256="6b" * 32, name="other"))
         answer = await collect(engine, ask("Hi", tokens=1))
         assert answer.span.weights == "6b" * 32
+        await until(lambda: gone(stuck))
         with pytest.raises(EngineUnavailable, match="changed while it loaded"):
             await waiting
     finally:

@@ -197,7 +197,7 @@ def variant(lora: LoraFile, folder: Path, number: int) -> LoraFile:
     return LoraFile(path, hashlib.sha256(data).hexdigest(), lora.base)
 
 
-@pytest.mark.parametrize("swaps", [8, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("swaps", [3, pytest.param(25, marks=pytest.mark.slow)])
 async def test_swaps_under_load_fail_no_request_and_mix_no_weights(
     model_path: Path, digest: str, tmp_path: Path, reader: Reader, swaps: int
 ) -> None:

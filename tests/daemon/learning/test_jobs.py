@@ -195,7 +195,7 @@ async def test_what_a_killed_daemons_job_left_running_is_ended_before_it_goes_on
     left = await asyncio.create_subprocess_exec("sleep", "600", env={MARK: row.id}, start_new_session=True)
     async with bench.running():
         assert (await bench.over(row.id)).state is JobState.DONE
-    assert await asyncio.wait_for(left.wait(), 10) == -signal.SIGKILL
+    assert await asyncio.wait_for(left.wait(), 60) == -signal.SIGKILL
 
 
 async def test_a_daemon_killed_before_it_tidied_up_does_so_at_its_next_start(bench: Bench) -> None:

@@ -130,6 +130,42 @@ def test_a_secret_spread_over_a_tool_calls_arguments_is_found() -> None:
     assert b"canary" not in found.answer.raw
 
 
+ENV = (
+    "DATABASE_URL=postgres://app:s3cr3t-pässword@db.local/x\nTWILIO_AUTH_TOKEN=9f86d081884c7d659a2feaa0c55ad015\n"
+    "AZURE=DefaultEndpointsProtocol=https;AccountKey=3l1x/Zq9+abcDEF0123456789ghiJKL+mnoPQR/stuVWX==;\nHOME=/home/me\n"
+)
+LEAKS = ("s3cr3t", "9f86d081884c7d659a2feaa0c55ad015", "3l1x/Zq9", "stuVWX")
+OUTPUTS: dict[Dialect, list[dict[str, Any]]] = {
+    CHAT: [{"role": "tool", "tool_call_id": "c", "content": ENV}],
+    MESSAGES: [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": ENV}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": f"a {ENV}"}]}]},
+    ],
+    Dialect.RESPONSES: [
+        {"type": "function_call_output", "call_id": "c", "output": ENV},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": f"a {ENV}"}]},
+        {"type": "local_shell_call_output", "id": "c", "output": json.dumps({"output": ENV, "metadata": {}})},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": json.dumps({"output": ENV})},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ascii", [True, False])
+@pytest.mark.parametrize(("name", "number"), [(name, n) for name, given in OUTPUTS.items() for n in range(len(given))])
+def test_what_cat_env_printed_is_in_nothing_that_is_kept(name: Dialect, number: int, *, ascii: bool) -> None:
+    """Keys were live in transcripts after a month (claude-code#86707): bytes, search and training read what is here."""
+    body = json.dumps({LISTS[name]: [OUTPUTS[name][number]]}, ensure_ascii=ascii).encode()
+    found = recorded(name, body, redact=Redactor(b"k").redact)
+    assert found.redacted == 3
+    (message,) = found.messages
+    shown = dialect(name).message(message.raw)
+    for told in (joined(found).decode(), message.text, repr(shown)):
+        assert [leak for leak in LEAKS if leak in told] == []
+    json.loads(joined(found))
+    assert "HOME=/home/me" in message.text
+
+
 def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
     signature = base64.b64encode(random.Random(5).randbytes(300))
     blocks = b'{"type":"thinking","thinking":"","signature":"%s"}, {"data": "%s","type":"redacted_thinking"}'
