@@ -13,7 +13,8 @@ from daemon.core.errors import Conflict, ReefError, UsageError
 from daemon.core.records import Appended, Exchange, Transcript
 from daemon.core.rows import NewReport
 from daemon.store import feedback
-from daemon.store.ledger import Ledger, Prepared, Redact, prepare
+from daemon.store.feedback import Redact
+from daemon.store.ledger import Ledger, Prepared, prepare
 from daemon.store.names import Names
 
 

@@ -7,13 +7,13 @@ the ledger remembers between records is only a shortcut; after a rollback it for
 import dataclasses
 import json
 import sqlite3
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
 from daemon.store import kinds, rollups, sessions, spans, titles, tree
+from daemon.store.feedback import Redact
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
@@ -21,9 +21,7 @@ from daemon.store.placing import Edge, Incoming, Place
 from daemon.store.placing import place as place_of
 from daemon.store.prefix import shared
 from daemon.store.recent import Recent, Remembered
-from daemon.store.requests import message_ids, request_hash
-
-Redact = Callable[[bytes], tuple[bytes, int]]
+from daemon.store.requests import message_ids, packed, request_hash
 
 #: A request is kept whole again after this many links, so that reading one never walks further.
 _DEPTH: Final = 32
@@ -227,7 +225,7 @@ class Ledger:
         db.execute(
             _REQUEST,
             (
-                parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
+                parts.seq, parts.frame_id, base, kept, depth, packed(ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, self._clean(exchange.path), exchange.subagent, exchange.cwd,
                 exchange.commit, self._clean(tags), self._clean(transcript.note),

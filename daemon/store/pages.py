@@ -1,5 +1,7 @@
 """Keyset pages: a cursor is the place of the last row shown, so that a page costs the same wherever it lies."""
 
+import sqlite3
+from collections.abc import Mapping
 from typing import Any, Final
 
 from daemon.core.errors import UsageError
@@ -26,3 +28,25 @@ def page(rows: list[Any], limit: int) -> tuple[list[Any], str | None]:
     """Cut a query of one row more than the page; each row begins with its place in the order."""
     size = page_size(limit)
     return (rows[:size], str(rows[size - 1][0])) if len(rows) > size else (rows, None)
+
+
+def rows(  # noqa: PLR0913 - a list's whole question in one call
+    db: sqlite3.Connection, sql: str, key: str, wanted: Mapping[str, object], *,
+    limit: int, before: str | None, after: str | None = None,
+) -> tuple[list[Any], str | None]:  # fmt: skip
+    """A page of ``sql`` by ``key``, its first column: latest first; with ``after``, what came later, oldest first.
+
+    ``wanted``: conditions with one ``?`` each and its value; those without one (None) do not count.
+    """
+    if before is not None and after is not None:
+        raise UsageError("before and after exclude each other")
+    bounds = {f"{key} < ?": before, f"{key} > ?": after}
+    conditions = {
+        **wanted,
+        **{bound: None if cursor is None else cursor_value(cursor) for bound, cursor in bounds.items()},
+    }
+    given = {condition: value for condition, value in conditions.items() if value is not None}
+    where = f"WHERE {' AND '.join(given)}" if given else ""
+    order = "ASC" if after is not None else "DESC"
+    found = db.execute(f"{sql} {where} ORDER BY {key} {order} LIMIT ?", (*given.values(), page_size(limit) + 1))
+    return page(found.fetchall(), limit)

@@ -8,15 +8,14 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from daemon.core.errors import NotFound, UsageError
+from daemon.core.errors import NotFound
 from daemon.core.ids import new_id
 from daemon.core.records import End, StoredMessage
 from daemon.core.rows import SessionRow
 from daemon.store import messages as content
-from daemon.store import titles
-from daemon.store.connection import Reader
+from daemon.store import pages, titles
+from daemon.store.connection import Reader, marks
 from daemon.store.names import Names
-from daemon.store.pages import cursor_value, page, page_size
 from daemon.store.placing import Incoming, Place
 from daemon.store.requests import message_ids
 
@@ -46,7 +45,7 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     """Point the exchange's keys at its session. The session's own key is the strongest one ever seen with it."""
     strongest, *weaker = new.keys
     db.execute(
-        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({','.join('?' * len(weaker))}))",
+        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({marks(weaker)}))",
         (strongest, session, *weaker),
     )
     db.executemany(
@@ -122,24 +121,8 @@ def sessions(
     reader: Reader, scenario: str | None, limit: int, *, before: str | None, after: str | None = None
 ) -> tuple[list[SessionRow], str | None]:
     """Latest activity first; with ``after``, what moved later, oldest first. A cursor is a row's ``seq``."""
-    if before is not None and after is not None:
-        raise UsageError("before and after exclude each other")
-    where: list[str] = ["1"]
-    values: list[object] = []
-    if scenario is not None:
-        where.append("s.scenario = (SELECT id FROM name WHERE text = ?)")
-        values.append(scenario)
-    if before is not None:
-        where.append("s.updated_seq < ?")
-        values.append(cursor_value(before))
-    if after is not None:
-        where.append("s.updated_seq > ?")
-        values.append(cursor_value(after))
-    order = "ASC" if after is not None else "DESC"
-    rows = reader.db.execute(
-        f"{_ROW} WHERE {' AND '.join(where)} ORDER BY s.updated_seq {order} LIMIT ?", (*values, page_size(limit) + 1)
-    ).fetchall()
-    rows, cursor = page(rows, limit)
+    wanted = {"s.scenario = (SELECT id FROM name WHERE text = ?)": scenario}
+    rows, cursor = pages.rows(reader.db, _ROW, "s.updated_seq", wanted, limit=limit, before=before, after=after)
     return [_row(reader, row) for row in rows], cursor
 
 
