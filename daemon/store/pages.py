@@ -40,12 +40,10 @@ def rows(  # noqa: PLR0913 - a list's whole question in one call
     """
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
-    bounds = {f"{key} < ?": before, f"{key} > ?": after}
-    conditions = {
-        **wanted,
-        **{bound: None if cursor is None else cursor_value(cursor) for bound, cursor in bounds.items()},
-    }
-    given = {condition: value for condition, value in conditions.items() if value is not None}
+    given = {condition: value for condition, value in wanted.items() if value is not None}
+    for sign, cursor in (("<", before), (">", after)):
+        if cursor is not None:
+            given[f"{key} {sign} ?"] = cursor_value(cursor)
     where = f"WHERE {' AND '.join(given)}" if given else ""
     order = "ASC" if after is not None else "DESC"
     found = db.execute(f"{sql} {where} ORDER BY {key} {order} LIMIT ?", (*given.values(), page_size(limit) + 1))
