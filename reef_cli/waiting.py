@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from daemon.core.client import Client, segment
@@ -12,8 +13,10 @@ _PAUSE_SECONDS = 0.3
 _OVER = ("done", "failed", "cancelled")
 
 
-def followed(client: Client, job: dict[str, Any]) -> dict[str, Any]:
-    """Wait until it is over, telling on stderr what it does; the job as it ended."""
+def followed(
+    client: Client, job: Mapping[str, Any], say: Callable[[str], None] = lambda text: diagnostics.say(f"  {text}")
+) -> dict[str, Any]:
+    """Wait until it is over, telling what it does; the job as it ended."""
     told: tuple[object, ...] = ()
     while True:
         row: dict[str, Any] = client.get(f"/reef/jobs/{segment(str(job['id']))}")
@@ -22,7 +25,7 @@ def followed(client: Client, job: dict[str, Any]) -> dict[str, Any]:
         now = (at["step"], tenth, row["message"])
         if now != told and row["state"] not in _OVER:
             told = now
-            diagnostics.say(f"  {progress(row) or row['state']}")
+            say(progress(row) or row["state"])
         if row["state"] in _OVER:
             return row
         time.sleep(_PAUSE_SECONDS)
