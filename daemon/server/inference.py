@@ -12,7 +12,7 @@ from daemon.core.records import Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
 from daemon.server.incoming import ClientGone, plain, read_body, until_gone
-from daemon.server.relaying import worded
+from daemon.server.relaying import head_of, worded
 from daemon.wire import estimate
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.rename import renamed
@@ -66,7 +66,9 @@ async def count_tokens(request: Request) -> Response:
         counted = None
     except ReefError as error:
         body = codec_of(Dialect.MESSAGES).error(error.status, error.kind, worded(error))
-        return Response(body, error.status, media_type="application/json")
+        refused = Response(body, error.status)
+        refused.raw_headers += head_of(error)
+        return refused
     return Response() if counted is None else counted  # nobody is there to read it
 
 

@@ -17,6 +17,8 @@ from daemon.wire.sse import Relay, whole
 
 SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 JSON: Final = [(b"content-type", b"application/json")]
+#: Answers that have no body, and must not tell of its length.
+_BODILESS: Final = (204, 304)
 
 
 def header(headers: Headers, name: bytes) -> str:
@@ -175,7 +177,8 @@ class Outgoing:
 
     async def _write(self, data: bytes, *, more: bool) -> None:
         if not self.started:
-            if not more and not any(name.lower() == b"content-length" for name, _ in self._headers):
+            bodiless = self._call.status in _BODILESS
+            if not more and not bodiless and not any(name.lower() == b"content-length" for name, _ in self._headers):
                 self._headers.append((b"content-length", str(len(data)).encode()))
             await self._start()
         self._writing = True

@@ -20,7 +20,6 @@ from daemon.core.errors import (
     EngineUnavailable,
     ReefError,
     TooLarge,
-    TooSlow,
 )
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
@@ -29,9 +28,9 @@ from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
-from daemon.server.outgoing import JSON, Outgoing
+from daemon.server.outgoing import Outgoing
 from daemon.server.recorder import Recorder
-from daemon.server.relaying import breaks, pass_on, refuse, worded
+from daemon.server.relaying import breaks, head_of, pass_on, refuse, worded
 from daemon.server.rendering import Answer, render
 from daemon.server.routing import Router, Target, another_may_answer
 from daemon.server.translation import Translation, spoken
@@ -225,9 +224,4 @@ class DataPlane:
         if outgoing.started:
             outgoing.hold(call.failure(error.status, error.kind, message))
             return
-        headers = [*JSON]
-        if isinstance(error, EngineUnavailable):
-            headers.append((b"retry-after", b"5"))
-        if isinstance(error, TooLarge | TooSlow):
-            headers.append((b"connection", b"close"))
-        outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
+        outgoing.replace(error.status, head_of(error), call.codec.error(error.status, error.kind, message))

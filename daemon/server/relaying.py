@@ -7,9 +7,9 @@ its dialect.
 from contextlib import suppress
 from typing import Final
 
-from daemon.core.errors import EngineError, ReefError, UpstreamUnreachable
+from daemon.core.errors import EngineError, EngineUnavailable, ReefError, TooLarge, TooSlow, UpstreamUnreachable
 from daemon.core.records import Dialect, End
-from daemon.engines.base import RelayResponse
+from daemon.engines.base import Headers, RelayResponse
 from daemon.server.exchange import Call
 from daemon.server.outgoing import JSON, Outgoing, header
 from daemon.server.translation import Refusal
@@ -17,6 +17,8 @@ from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.errors import error_message, provider_error
 from daemon.wire.sse import events
 
+#: Seconds until an engine that loads is asked again. Claude Code gives up at once where it is told of over a minute.
+_SOON: Final = b"5"
 _OK: Final = 200
 _BROKEN: Final = 502
 _OVERLOADED: Final = 503
@@ -110,6 +112,16 @@ async def _tell_late(call: Call, outgoing: Outgoing, response: RelayResponse) ->
     call.error = call.error or "the provider answered with no stream"
     message = f"{call.error}: {error_message(said)}"
     outgoing.hold(call.codec.error_event(response.status, "upstream_error", message))
+
+
+def head_of(error: ReefError) -> Headers:
+    """The headers of an error of our own."""
+    headers = [*JSON]
+    if isinstance(error, EngineUnavailable):
+        headers.append((b"retry-after", _SOON))
+    if isinstance(error, TooLarge | TooSlow):
+        headers.append((b"connection", b"close"))
+    return headers
 
 
 def worded(error: ReefError) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from daemon.core.agents import by_prompt
 from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
 from daemon.store import kinds, rollups, sessions, spans, titles, tree
 from daemon.store.feedback import Redact
@@ -49,9 +50,13 @@ class Prepared:
 def prepare(exchange: Exchange, parse: Callable[[], Transcript], redact: Redact) -> Prepared:
     """Parse outside the transaction. Whatever goes wrong, something comes back that can be stored."""
     try:
-        return Prepared(exchange, parse())
+        transcript = parse()
     except Exception as error:  # recording must not depend on an agent's bytes
         return unsplit(exchange, redact, f"not parsed: {type(error).__name__}: {error}")
+    prompt = transcript.system or (transcript.messages[0].text if transcript.messages else "")
+    agent = by_prompt(exchange.agent, prompt)
+    known = exchange if agent == exchange.agent else dataclasses.replace(exchange, agent=agent)
+    return Prepared(known, transcript)
 
 
 def unsplit(exchange: Exchange, redact: Redact, note: str) -> Prepared:
@@ -134,7 +139,7 @@ class Ledger:
             Remembered(seq, (session, uid), raws, kept, chain, frame, frame_id, frame_hash, size),
         )  # fmt: skip
         t = transcript
-        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason)
+        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason, exchange.agent)
 
     def _points(self, db: sqlite3.Connection, new: Incoming, seq: int, answer: bytes | None) -> None:
         """Where later requests can join this one."""

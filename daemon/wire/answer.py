@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
+from daemon.wire.alike import joined
 from daemon.wire.sse import events, looks_like_events
 
 #: A provider that counts more than this in one exchange counts wrong; sums of it would not fit the store.
@@ -34,6 +35,11 @@ class Assembler(Protocol):
 
     def event(self, name: str, data: dict[str, Any]) -> None: ...
 
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        """Whether events like ``data`` that each have a piece of a text where it has ``text`` come to the same as one
+        with all of it."""
+        ...
+
     def answer(self) -> Answer: ...
 
 
@@ -52,7 +58,7 @@ def assemble(assembler: Assembler, body: bytes, stream: bool) -> Answer:
 
 def _assemble_events(assembler: Assembler, body: bytes) -> Answer:
     problem = None
-    for name, data in events(body):
+    for name, data in events(joined(body, assembler.adds)):
         if data == "[DONE]":
             continue
         try:

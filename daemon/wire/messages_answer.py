@@ -52,6 +52,14 @@ class MessagesAssembler:
         elif kind == "error" or "error" in data or "detail" in data:
             self._problem(data)
 
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        delta = data.get("delta")
+        if data.get("type") != "content_block_delta" or not isinstance(delta, dict):
+            return False
+        kind = str(delta.get("type"))
+        field = "partial_json" if kind == "input_json_delta" else _ADDED.get(kind, ("",))[0]
+        return delta.get(field) == text
+
     def _start(self, message: dict[str, Any]) -> None:
         if isinstance(model := message.get("model"), str):
             self._answer.model = model

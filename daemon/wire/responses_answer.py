@@ -61,6 +61,9 @@ class ResponsesAssembler:
         elif kind == "error" or "error" in data or "detail" in data:
             self._answer.problem = _problem(data) or f"the provider reported: {jsontext.text(data)}"
 
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        return False  # its events are numbered, no two are alike
+
     def _response(self, response: dict[str, Any], *, final: bool) -> None:
         if isinstance(model := response.get("model"), str):
             self._answer.model = model

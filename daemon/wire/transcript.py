@@ -7,7 +7,7 @@ be parsed is stored whole, with a note.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.errors import BadRequest
 from daemon.core.records import Message, StoredMessage, Text, Transcript
@@ -17,6 +17,8 @@ from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.memo import Memo
 from daemon.wire.split import MESSAGES, Names, Split, Splitter, count
+
+_BEGINNING: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Transcriber:
         self._memo: Memo[_Read] = Memo()
         self._joins: Memo[bool] = Memo()
         self._rest: Memo[tuple[bytes, int]] = Memo()
-        self._roots: Memo[bytes] = Memo()
+        self._roots: Memo[tuple[bytes, str]] = Memo()
 
     def transcript(
         self,
@@ -89,6 +91,7 @@ class Transcriber:
         head, head_secrets = self._rest.get(cut.head, redact, _redacted)
         tail, tail_secrets = self._rest.get(cut.tail, redact, _redacted)
         notes.secrets += head_secrets + tail_secrets
+        root, system = self._roots.get(cut.system, redact, _root)
         plain = _plain(response, response_encoding, "response", notes)
         answer, stored, kept = self._response(plain, stream, redact, notes)
         # What stands in place of a list of messages leaves a hole that must be filled to be read.
@@ -99,7 +102,8 @@ class Transcriber:
             separator=cut.separator,
             tail=tail,
             messages=messages,
-            root=self._roots.get(cut.system, redact, _root),
+            root=root,
+            system=system,
             answer=stored,
             response=kept,
             tools=count(cut.tools),
@@ -196,12 +200,13 @@ def _redacted(raw: bytes, redact: Redact) -> tuple[bytes, int]:
     return redact(raw)
 
 
-def _root(system: bytes, redact: Redact) -> bytes:
+def _root(system: bytes, redact: Redact) -> tuple[bytes, str]:
     try:
         value = jsontext.decode(redact(system)[0]) if system else None
     except jsontext.NotJson:
         value = None
-    return canonical.digest(canonical.system_texts(value))
+    texts = canonical.system_texts(value)
+    return canonical.digest(texts), texts[0][:_BEGINNING] if texts else ""
 
 
 def _plain(body: bytes, encodings: str, what: str, notes: _Notes) -> bytes:

@@ -184,7 +184,7 @@ AGENTS: Final = {
         pip=True,
         quiet={"AIDER_ANALYTICS": "false"},
         script=_edits,
-        stored_as="OpenAI",
+        stored_as="aider",
         sides=1,  # the commit's message
         turns=1,
         calls=0,
@@ -198,7 +198,7 @@ AGENTS: Final = {
         pip=True,
         quiet={"MSWEA_CONFIGURED": "true", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         script=_submits,
-        stored_as="OpenAI",
+        stored_as="mini-swe-agent",
         calls=4,  # and the one that ends it
         streams=False,
     ),
@@ -209,7 +209,7 @@ AGENTS: Final = {
         ("--yolo", "-q"),
         again=("--continue", "--yolo", "-q"),
         pip=True,
-        stored_as="OpenAI",
+        stored_as="hermes",
         terminal=("--yolo",),
         listens="\u276f",
         sides=1,  # the title

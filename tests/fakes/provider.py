@@ -37,6 +37,7 @@ from daemon.wire.encoding import decoded
 from tests.fakes import shapes
 from tests.fakes.responses_shape import Responses
 
+NO_CONTENT = 204
 Shape = shapes.Chat | shapes.Messages | Responses
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
@@ -170,7 +171,7 @@ class Provider:
             return JSONResponse(error, fault.status, {**self.headers, **fault.headers})
         text, calls, thinking = self._turn(received, dialect)
         if not asked.get("stream"):
-            body = json.dumps(dialect.body(text, calls, thinking)).encode()
+            body = shapes.written(dialect.body(text, calls, thinking))
             return self._whole(body, "application/json")
         events = self._framed(dialect.events(text, calls, thinking))
         if fault.error_after is not None:
@@ -225,9 +226,18 @@ class Provider:
 
     async def _count(self, request: Request) -> Response:
         received = await self._note(request)
-        if self.faults and self.faults.popleft().hang:
+        return await self._faulted(request) or JSONResponse({"input_tokens": len(received.body) // 4})
+
+    async def _faulted(self, request: Request) -> Response | None:
+        """The fault of a request that is no conversation."""
+        fault = self.faults.popleft() if self.faults else Fault()
+        if fault.hang:
             await _left(request)
-        return JSONResponse({"input_tokens": len(received.body) // 4})
+        if fault.status is None:
+            return None
+        if fault.status == NO_CONTENT:
+            return Response(status_code=fault.status, headers=fault.headers)
+        return JSONResponse(shapes.Messages({}, 0).error(fault.status), fault.status, {**self.headers, **fault.headers})
 
     async def _models(self, request: Request) -> Response:
         await self._note(request)
@@ -236,6 +246,8 @@ class Provider:
 
     async def _unknown(self, request: Request) -> Response:
         received = await self._note(request)
+        if (faulted := await self._faulted(request)) is not None:
+            return faulted
         if received.path.startswith("/v1/moved"):
             return Response(status_code=307, headers={"location": "/v1/models"})
         return JSONResponse({"error": {"message": "not found", "type": "not_found_error"}}, 404)

@@ -17,9 +17,12 @@ ROUTES = {
     "messages": "/v1/messages",
     "responses": "/v1/responses",
     "count": "/v1/messages/count_tokens",
+    "embeddings": "/v1/embeddings",
+    "completions": "/v1/completions",
 }
 #: Answered by a provider of the same dialect, or of another (``chat`` by ``messages``, the others by ``chat``).
-KINDS = [(route, model) for route in ROUTES for model in ("same", "other") if (route, model) != ("count", "other")]
+TALKS = [(route, model) for route in ("chat", "messages", "responses") for model in ("same", "other")]
+KINDS = [*TALKS, *((route, "same") for route in ("count", "embeddings", "completions"))]
 EVERY = pytest.mark.parametrize(("route", "model"), KINDS, ids=[f"{route}-{model}" for route, model in KINDS])
 
 
@@ -99,7 +102,7 @@ def test_who_leaves_before_the_first_byte(
         assert record(daemon, before)["end"] == "cancelled"
 
 
-@pytest.mark.parametrize(("route", "model"), [one for one in KINDS if "count" not in one])
+@pytest.mark.parametrize(("route", "model"), TALKS)
 def test_who_leaves_in_the_middle(daemon: RunningDaemon, provider: Provider, route: str, model: str) -> None:
     """What was said until then is kept."""
     provider.pace = 0.02

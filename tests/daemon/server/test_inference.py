@@ -76,9 +76,11 @@ def test_counting_reads_a_compressed_request(daemon: RunningDaemon, provider: Pr
 
 
 def test_counting_without_a_model_on_this_machine_says_what_to_do(daemon: RunningDaemon) -> None:
-    status, _, raw = daemon.post("/v1/messages/count_tokens", {"model": "local", "messages": []})
-    assert status in (400, 503)
-    assert json.loads(raw)["error"]["message"]
+    said = [{"role": "user", "content": "x"}]
+    status, headers, raw = daemon.post("/v1/messages/count_tokens", {"model": "local", "messages": said})
+    assert (status, json.loads(raw)["error"]["type"]) == (503, "overloaded_error")
+    assert 0 < int(headers["retry-after"]) <= 60
+    assert "reef models add default" in json.loads(raw)["error"]["message"]
 
 
 def test_counting_what_is_no_request_is_400(daemon: RunningDaemon) -> None:

@@ -12,8 +12,10 @@ from tests.fakes.provider import Fault, Provider, Turn, running_provider
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
-BOTH = pytest.mark.parametrize("path", [CHAT, MESSAGES])
+RESPONSES = "/v1/responses"
+EVERY = pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+COMMENT = b": keep-alive\n\n"  # clients of Responses take no event before the first of the answer
 SILENCE = 0.15
 
 
@@ -39,14 +41,16 @@ engine: openai
 engines:
   openai: {{base_url: "{one_provider.url}/v1", api: openai}}
   anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
-models: {{twice: [openai, openai]}}
+  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
+models: {{twice: [openai, openai], by-chat: openai, by-messages: anthropic}}
 """
     with running_daemon(module_home, config) as running:
         yield running
 
 
 def ask(model: str = "slow", *, stream: bool = True) -> dict[str, Any]:
-    return {"model": model, "max_tokens": 50, "stream": stream, "messages": [{"role": "user", "content": "hi"}]}
+    said = [{"role": "user", "content": "hi"}]
+    return {"model": model, "max_tokens": 50, "stream": stream, "messages": said, "input": said}
 
 
 def frames(raw: bytes) -> list[bytes]:
@@ -54,13 +58,15 @@ def frames(raw: bytes) -> list[bytes]:
     assert raw.endswith(b"\n\n")
     found = [frame + b"\n\n" for frame in raw.split(b"\n\n")[:-1]]
     for frame in found:
+        if frame == COMMENT:
+            continue
         data = frame[frame.index(b"data: ") + 6 :].strip()
         assert data == b"[DONE]" or isinstance(json.loads(data), dict)
     return found
 
 
 def is_ours(frame: bytes) -> bool:
-    return frame == PING or b"chatcmpl-reef" in frame
+    return frame in (PING, COMMENT) or b"chatcmpl-reef" in frame
 
 
 def split(raw: bytes) -> tuple[int, bytes]:
@@ -69,7 +75,7 @@ def split(raw: bytes) -> tuple[int, bytes]:
     return sum(map(is_ours, found)), b"".join(frame for frame in found if not is_ours(frame))
 
 
-@BOTH
+@EVERY
 def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     _, usual = split(daemon.post(path, ask())[2])
     provider.faults.append(Fault(wait=SILENCE * 5))
@@ -88,7 +94,7 @@ def _without_ids(raw: bytes) -> list[str]:
     return [frame.decode().partition('"created"')[0].partition("msg_")[0][:30] for frame in frames(raw)]
 
 
-@BOTH
+@EVERY
 def test_a_provider_that_pauses(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     provider.pace = SILENCE * 1.6
     _, headers, raw = daemon.post(path, ask())
@@ -97,15 +103,15 @@ def test_a_provider_that_pauses(daemon: RunningDaemon, provider: Provider, path:
     assert daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/response")[1] == rest
 
 
-@BOTH
+@EVERY
 def test_never_inside_an_event(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     provider.framing, provider.pace = "halves", SILENCE * 1.3
     count, rest = split(daemon.post(path, ask())[2])
     assert count >= 2
-    assert b"[DONE]" in rest or b"message_stop" in rest
+    assert any(end in rest for end in (b"[DONE]", b"message_stop", b"response.completed"))
 
 
-@BOTH
+@EVERY
 def test_an_error_that_comes_too_late_for_its_status_ends_the_stream(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
@@ -113,17 +119,19 @@ def test_an_error_that_comes_too_late_for_its_status_ends_the_stream(
     status, headers, raw = daemon.post(path, ask())
     assert status == 200
     last = json.loads(frames(raw)[-1].partition(b"data: ")[2])
-    assert last["error"]["type"] == "rate_limit_error"
-    assert "the provider answered 429" in last["error"]["message"]
+    error = last["response"]["error"] if path == RESPONSES else last["error"]
+    assert "rate_limit" in error["code" if path == RESPONSES else "type"]
+    assert "the provider answered 429" in error["message"]
     row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
     assert (row["end"], row["error"]) == ("error", "the provider answered 429")
 
 
-@BOTH
+@EVERY
 def test_a_break_before_the_first_byte_is_told_too(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     provider.faults.extend([Fault(wait=SILENCE * 3, drop=True), Fault(drop=True)])  # a stale connection is replaced
     _, headers, raw = daemon.post(path, ask())
-    assert "reef doctor" in json.loads(frames(raw)[-1].partition(b"data: ")[2])["error"]["message"]
+    last = json.loads(frames(raw)[-1].partition(b"data: ")[2])
+    assert "reef doctor" in last.get("response", last)["error"]["message"]
     assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "error"
 
 
@@ -148,10 +156,33 @@ def test_a_compressed_answer_goes_on_in_plain_where_keep_alives_went_before(
     assert b"message_stop" in rest
 
 
-@BOTH
+@EVERY
 def test_who_did_not_ask_for_a_stream_waits_for_the_status(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
     provider.faults.append(Fault(wait=SILENCE * 3, status=429, headers={"retry-after": "3"}))
     status, headers, _ = daemon.post(path, ask(stream=False))
     assert (status, headers["retry-after"]) == (429, "3")
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "ours"),
+    [
+        (CHAT, "by-messages", b'"delta":{}'),
+        (MESSAGES, "by-chat", PING),
+        (RESPONSES, "by-chat", b"event: keepalive\n"),
+    ],
+)
+def test_a_provider_of_another_dialect_that_is_slow_and_pauses(
+    daemon: RunningDaemon, provider: Provider, path: str, model: str, ours: bytes
+) -> None:
+    """In the agent's own form, also between the events of a translated answer; and it is whole."""
+    provider.pace = SILENCE * 1.6
+    provider.faults.append(Fault(wait=SILENCE * 3))
+    _, headers, raw = daemon.post(path, ask(model))
+    found = frames(raw)
+    first = next(i for i, frame in enumerate(found) if not is_ours(frame))
+    assert first >= 1
+    assert any(ours in frame for frame in found[first + 1 :])
+    row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+    assert (row["end"], row["preview"]) == ("ok", "Hello after a while.")

@@ -9,7 +9,7 @@ import pytest
 from daemon.core.paths import Home
 from daemon.server.proxy import passes
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Provider, running_provider
+from tests.fakes.provider import Fault, Provider, running_provider
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,19 @@ def test_a_request_passes_byte_for_byte_and_is_recorded(daemon: RunningDaemon, p
     row = daemon.get(f"/reef/records/{receipt}")
     assert (row["dialect"], row["kind"], row["model_asked"], row["end"]) == ("other", "side", "text-1", "error")
     assert daemon.control("GET", f"/reef/records/{receipt}/request")[1] == raw
+
+
+@pytest.mark.parametrize("method", ["DELETE", "GET", "POST"])
+def test_an_answer_without_a_body_has_none_here_either(daemon: RunningDaemon, provider: Provider, method: str) -> None:
+    """https://github.com/Kludex/uvicorn/issues/841: a byte of one, and the connection would be out of step."""
+    provider.faults.append(Fault(status=204, headers={"x-told": "1"}))
+    connection = daemon.connect()
+    connection.request(method, "/v1/files/f", headers=daemon.headers())
+    response = connection.getresponse()
+    assert (response.status, response.headers["x-told"], response.read()) == (204, "1", b"")
+    assert response.headers["content-length"] is None
+    connection.request("GET", "/v1/models", headers=daemon.headers())
+    assert connection.getresponse().status == 200
 
 
 def test_what_belongs_to_no_conversation_is_kept_together(daemon: RunningDaemon, provider: Provider) -> None:

@@ -51,7 +51,7 @@ engines:
   anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
   responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
   nobody: {{base_url: "http://127.0.0.1:1/v1"}}
-models: {{"lost-*": nobody}}
+models: {{"lost-*": nobody, renamed: {{engine: anthropic, model: claude-large}}}}
 """
     with running_daemon(module_home, config) as running:
         yield running
@@ -81,6 +81,42 @@ def test_bytes_pass_unchanged_both_ways(daemon: RunningDaemon, provider: Provide
     receipt = headers["x-reef-agent-record-id"]
     assert daemon.control("GET", f"/reef/records/{receipt}/request")[1] == raw
     assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == answered
+
+
+#: What re-serialising would change: blanks, escapes, the order and forms of numbers, a key twice, a last line.
+SIGNED = (
+    '{ "max_tokens" : 50,\n\t"model":"%s", "temperature":1.0, "system":[{"text":"\\u00e9 é 😀 \\/","type":"text"}],\n'
+    ' "messages" :[{"role":"user","content":"hi"},{"role":"assistant","content":[ {"type":"thinking",'
+    '"thinking":"阴气 \\ud83d\\ude00 <b>&amp;</b> ","signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3h/+=="},'
+    '{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3"},{"type":"text","text":"ok"}]},'
+    '{"role":"user","content":"more"}], "x":1, "x":1E2 }\n'
+)
+
+
+@pytest.mark.parametrize(("asked", "sent"), [("scripted", "scripted"), ("renamed", "claude-large")])
+def test_signed_thoughts_go_back_to_the_byte(daemon: RunningDaemon, provider: Provider, asked: str, sent: str) -> None:
+    """https://github.com/router-for-me/CLIProxyAPI/issues/2172: a signature covers what was written, not what it means.
+    Where a route has its own name for the model, that name alone is another.
+    """
+    assert daemon.post(MESSAGES, (SIGNED % asked).encode())[0] == 200
+    assert provider.requests[-1].body == (SIGNED % sent).encode()
+
+
+@pytest.mark.parametrize("signature", ["", "EqQBCgIYAhIM"])
+def test_what_an_agent_says_of_a_signature_and_its_cache_marks_are_its_own(
+    daemon: RunningDaemon, provider: Provider, signature: str
+) -> None:
+    """An empty or a cut signature and all four marks that Anthropic allows: nothing taken, nothing added."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    thought = {"type": "thinking", "thinking": "hm", "signature": signature}
+    said = [
+        {"role": "user", "content": [{"type": "text", "text": "hi", **mark}]},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "yes", **mark}]},
+        {"role": "user", "content": [{"type": "text", "text": "on", **mark}]},
+    ]
+    raw = json.dumps(ask("", system=[{"type": "text", "text": "rules", **mark}]) | {"messages": said}).encode()
+    assert daemon.post(MESSAGES, raw)[0] == 200
+    assert provider.requests[-1].body == raw
 
 
 def test_a_provider_is_asked_for_an_encoding_that_can_be_recorded(daemon: RunningDaemon, provider: Provider) -> None:
@@ -169,10 +205,17 @@ def test_a_provider_that_breaks_before_answering_is_502_in_the_dialects_shape(
     assert record(daemon, headers)["end"] == "error"
 
 
-def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(daemon: RunningDaemon) -> None:
-    status, headers, raw = daemon.post(CHAT, ask("x", model="lost-1"))
-    assert status == 502
-    assert "reef doctor" in json.loads(raw)["error"]["message"]
+@EVERY
+@STREAM
+def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(
+    daemon: RunningDaemon, path: str, stream: bool
+) -> None:
+    """As an error of its own, also to who asked for a stream: agents retry a 502, and no lone error in a 200."""
+    status, headers, raw = daemon.post(path, ask("x", model="lost-1", stream=stream))
+    assert (status, headers["content-type"]) == (502, "application/json")
+    error = json.loads(raw)
+    assert "reef doctor" in error["error"]["message"]
+    assert (error.get("type") == "error") is (path == MESSAGES)
     assert record(daemon, headers)["engine"] == "nobody"
 
 
@@ -315,7 +358,7 @@ def test_a_body_that_is_no_request_is_400_in_the_dialects_shape(daemon: RunningD
     assert record(daemon, headers)["end"] == "error"
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES, f"{MESSAGES}/count_tokens"])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES, f"{MESSAGES}/count_tokens", "/v1/embeddings"])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_over_the_limit_is_413_for_clients_that_send_it_all_first(
     daemon: RunningDaemon, path: str, chunked: bool

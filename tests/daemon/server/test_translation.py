@@ -276,7 +276,7 @@ def test_a_stream_without_its_end_is_no_whole_answer(
 
 
 @EVERY
-@pytest.mark.parametrize("framing", ["crlf", "comments", "tiny"])
+@pytest.mark.parametrize("framing", ["crlf", "comments", "tiny", "no-space"])
 def test_any_framing_of_a_stream_is_read(
     daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect, framing: Any
 ) -> None:

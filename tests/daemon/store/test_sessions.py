@@ -453,3 +453,14 @@ def test_a_cursor_that_nobody_gave_out_is_refused(store: Store, cursor: str) -> 
 def test_an_unknown_session_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match="ses_nobody"):
         store.session("ses_nobody")
+
+
+def test_a_session_has_the_name_of_the_agent_whose_prompt_it_is(store: Store) -> None:
+    """aider, mini-swe-agent and Hermes only name the library that they send with."""
+    prompt = "You are Hermes Agent, an intelligent AI assistant created by Nous Research. You are helpful."
+    beside = record(store, transcript([user("one")], system=prompt), agent="OpenAI")
+    within = record(store, transcript([system(prompt), user("two")]), agent="OpenAI")
+    script = record(store, transcript([system("Write haikus."), user("three")]), agent="OpenAI")
+    agents = [store.session(one.session).agent for one in (beside, within, script)]
+    assert agents == [one.agent for one in (beside, within, script)] == ["hermes", "hermes", "OpenAI"]
+    assert store.record(within.receipt).agent == "hermes"

@@ -49,6 +49,14 @@ def test_the_request_joins_back_and_the_response_is_kept() -> None:
     assert (found.tools, found.redacted, found.note) == (2, 0, None)
 
 
+def test_how_a_system_prompt_beside_the_messages_begins_is_told() -> None:
+    blocks = [{"type": "text", "text": "x-anthropic-billing-header: v1"}, {"type": "text", "text": f"I am {SECRET}"}]
+    said = [{"role": "user", "content": "hi"}]
+    assert recorded(MESSAGES, json.dumps({"system": blocks, "messages": said}).encode()).system == "I am [secret:1]"
+    assert recorded(Dialect.RESPONSES, json.dumps({"instructions": "I am", "input": said}).encode()).system == "I am"
+    assert recorded(CHAT).system == ""
+
+
 def test_a_secret_in_a_message_never_reaches_the_record() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": f"key {SECRET}"}, {"role": "user"}]}).encode()
     found = recorded(CHAT, body)
