@@ -6,7 +6,6 @@ from several processes, one after the other. Nothing here loads a model, and onl
 """
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import re
@@ -14,9 +13,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from daemon.core.errors import Conflict, ReefError, UsageError
+from daemon.core.locks import open_lock, try_lock
 from daemon.core.paths import Home, private_directory
 from daemon.engines import download, gguf, package
 from daemon.engines.base import ModelFile
@@ -176,22 +176,15 @@ class Models:
     @asynccontextmanager
     async def _adding(self, progress: Progress) -> AsyncIterator[None]:
         """One addition a home at a time: the second one to ask for the same file finds it there."""
-        with (self._partial / "lock").open("w") as lock:
-            waiting = False
-            while not _locked(lock):
-                if not waiting:
-                    progress("wait", 0, 0)
-                waiting = True
-                await asyncio.sleep(0.1)
+        lock = open_lock(self._partial / "lock")
+        try:
+            if not try_lock(lock):
+                progress("wait", 0, 0)
+                while not try_lock(lock):
+                    await asyncio.sleep(0.1)
             yield
-
-
-def _locked(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        finally:
+            os.close(lock)
 
 
 def _slug(filename: str) -> str:

@@ -4,7 +4,6 @@ Changed under a lock and replaced whole. A relative file lies in the folder itse
 whatever else stands there is refused, never half understood.
 """
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 import msgspec
 
 from daemon.core.errors import Conflict, NotFound, StoreError
+from daemon.core.locks import locked
 from daemon.core.paths import write_private
 
 _VERSION: Final = 1
@@ -86,8 +86,7 @@ class Registry:
     @contextmanager
     def changing(self) -> Iterator[State]:
         """To be changed in place, and written back unless the block raises."""
-        with self._lock.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked(self._lock):
             state = self.read()
             yield state
             write_private(self._path, msgspec.json.format(msgspec.json.encode(state), indent=1))

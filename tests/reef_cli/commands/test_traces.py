@@ -106,7 +106,10 @@ def test_show_makes_hostile_text_inert(served: Served, cli: Reef) -> None:
 
 def test_show_folds_tools_and_system_prompts_to_a_line(served: Served, cli: Reef) -> None:
     long = "word " * 200
-    asked = [{"role": "system", "content": f"rules: {long}"}, {"role": "user", "content": "fold it"}]
+    asked: list[dict[str, object]] = [
+        {"role": "system", "content": f"rules: {long}"},
+        {"role": "user", "content": "fold it"},
+    ]
     served.provider.turns = (Turn("", (bash(long),)),)
     _, _, raw = served.daemon.post("/v1/chat/completions", {"model": "m", "messages": asked})
     call = json.loads(raw)["choices"][0]["message"]
