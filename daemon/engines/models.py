@@ -98,11 +98,10 @@ class Models:
             return await self._bring(origin, source, name, progress)
 
     async def _link(self, path: Path, source: str, name: str | None, progress: Progress) -> ModelFile:
-        header = await asyncio.to_thread(gguf.read, path)
+        licence = await asyncio.to_thread(gguf.licence, path) or "unknown"
         sha256 = await download.digest(path, progress)
         if (known := await asyncio.to_thread(self._known, sha256, name)) is not None:
             return known
-        licence = header.licence or "unknown"
         entry = Entry(name or _slug(path.name), str(path), path.stat().st_size, sha256, licence, source)
         return await asyncio.to_thread(self._register, entry, name is not None)
 
@@ -123,7 +122,7 @@ class Models:
         self, arrived: Path, origin: Origin, *, source: str, name: str | None, progress: Progress
     ) -> ModelFile:
         try:
-            header = await asyncio.to_thread(gguf.read, arrived)
+            said = await asyncio.to_thread(gguf.licence, arrived)
         except UsageError:
             arrived.unlink()  # no use to the next attempt
             raise
@@ -134,7 +133,7 @@ class Models:
         if (known := await asyncio.to_thread(self._known, sha256, name)) is not None:
             arrived.unlink()
             return known
-        licence = pinned.licence if pinned else origin.licence or header.licence or "unknown"
+        licence = pinned.licence if pinned else origin.licence or said or "unknown"
         entry = Entry(name or _slug(origin.filename), "", arrived.stat().st_size, sha256, licence, public(source))
         return await asyncio.to_thread(self._place, arrived, entry, name is not None)
 

@@ -89,7 +89,7 @@ def test_weights_are_kept_when_only_the_harness_changes_and_the_other_way(releas
     assert third.weights is not None
     assert first.weights is not None
     assert third.weights.sha256 != first.weights.sha256
-    assert third.weights.digest == f"{BASE_MODEL}+{third.weights.sha256}"
+    assert third.weights.base == BASE_MODEL
     assert (third.weights.rank, third.weights.alpha, third.weights.bytes) == (8, 16.0, 50_000)
 
 
