@@ -75,7 +75,7 @@ def identify(headers: Mapping[str, str]) -> Identity:
         session_keys=tuple(keys),
         subagent=field.get("x-claude-code-agent-id") or _thread(field),
         spawner=field.get("x-claude-code-parent-agent-id") or _other(field, "x-codex-parent-thread-id"),
-        side=codex.get("request_kind", "turn") != "turn" or field.get("x-openai-memgen-request") == "true",
+        side=_aside(codex) or field.get("x-openai-memgen-request") == "true",
         # A header is ASCII, a path may be anything.
         cwd=unquote(headers["x-reef-cwd"][:_MAX_PATH]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
         commit=field.get("x-reef-commit") or field.get(f"{_TAG}commit") or commit,
@@ -101,6 +101,11 @@ def _codex(turn: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _aside(codex: dict[str, Any]) -> bool:
+    """Codex: a call that is no turn, or one for a title, which has a thread and a session of its own."""
+    return codex.get("request_kind", "turn") != "turn" or codex.get("thread_source") == "thread_title"
 
 
 def _workspace(codex: dict[str, Any]) -> tuple[str | None, str | None]:

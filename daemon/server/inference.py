@@ -16,6 +16,7 @@ from daemon.server.relaying import head_of, worded
 from daemon.wire import estimate
 from daemon.wire.base import dialect as codec_of
 from daemon.wire.rename import renamed
+from daemon.wire.seal import foreign
 
 #: How providers that speak messages but do not count say so.
 _CANNOT: Final = (404, 405, 501)
@@ -78,7 +79,7 @@ async def _counted(request: Request, raw: bytes) -> Response:
     target = runtime(request).router.choose(codec.peek(body).model, Dialect.MESSAGES)
     if not isinstance(target.engine, RelayEngine):
         return answer({"input_tokens": await target.engine.count(codec.parse(body))})
-    if Dialect.MESSAGES not in target.engine.dialects:
+    if Dialect.MESSAGES not in target.engine.dialects or foreign(Dialect.MESSAGES, body):
         return await _estimated(body)
     headers = list(request.headers.raw)
     if target.model is not None:

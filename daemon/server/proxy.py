@@ -35,6 +35,7 @@ from daemon.server.rendering import Answer, render
 from daemon.server.routing import Router, Target, another_may_answer
 from daemon.server.translation import Translation, spoken
 from daemon.wire.rename import renamed
+from daemon.wire.seal import foreign
 
 _log = logging.getLogger("reef.proxy")
 
@@ -142,7 +143,7 @@ class DataPlane:
         try:
             if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
                 engine = cast(RelayEngine, target.engine)
-                if call.dialect not in engine.dialects:
+                if call.dialect not in engine.dialects or foreign(call.dialect, body):
                     return await self._translate(call, outgoing, target, body, last=last)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
                 return await self._relay(call, outgoing, engine, request, last=last)
@@ -174,7 +175,7 @@ class DataPlane:
         return await self._recorder.conversation(call.identity.scenario, body)
 
     async def _translate(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
-        """As `_relay`, by an engine that speaks another dialect."""
+        """As `_relay`, by an engine that speaks another dialect, or must not see what another engine sealed."""
         request = await asyncio.to_thread(call.codec.parse, await self._whole(call, body))
         asked = replace(request, model=target.model or request.model)
         engine = cast(RelayEngine, target.engine)

@@ -46,14 +46,18 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     db = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
     )
-    db.execute(f"PRAGMA page_size = {_PAGE}")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
-    db.execute("PRAGMA wal_autocheckpoint = 0")
-    db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
-    db.execute("PRAGMA cache_size = -16000")
-    db.execute("PRAGMA temp_store = MEMORY")
-    db.execute("PRAGMA secure_delete = ON")  # what is forgotten leaves no bytes behind
+    try:
+        db.execute(f"PRAGMA page_size = {_PAGE}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA synchronous = {'FULL' if durability == 'full' else 'NORMAL'}")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+        db.execute("PRAGMA cache_size = -16000")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("PRAGMA secure_delete = ON")  # what is forgotten leaves no bytes behind
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

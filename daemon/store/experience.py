@@ -20,7 +20,7 @@ from daemon.store.feedback import said_of_all
 from daemon.store.requests import message_ids
 from daemon.store.spans import answer_span
 
-#: Of ``record r``. The first line is the condition of the index ``record_trains``. A retry stands for what it repeats.
+#: Of ``record r``. A retry stands for what it repeats.
 ELIGIBLE: Final = """r."end" = 'ok' AND r.redacted = 0 AND r.kind <> 'side'
     AND (r.kind <> 'retry' OR (SELECT f.kind FROM record f WHERE f.seq = r.retry_of) IN ('main', 'subagent'))"""
 _FREE: Final = """NOT EXISTS (SELECT 1 FROM claim c
@@ -174,7 +174,7 @@ def _walk(db: sqlite3.Connection, signals: Collection[str], values: dict[str, An
     """(seq, session) of what may train and is free, in order; read lazily."""
     if not signals:
         yield from db.execute(
-            f"""SELECT r.seq, r.session FROM record r INDEXED BY record_trains
+            f"""SELECT r.seq, r.session FROM record r INDEXED BY record_scenario
             WHERE r.scenario = :scenario AND r.seq > :after AND {ELIGIBLE} AND {_FREE} ORDER BY r.seq""",
             values,
         )

@@ -4,10 +4,11 @@ What stays must still be whole: a request that shared its beginning with one tha
 Messages and frames are only named as orphans here; `daemon.store.sweep` removes those that nobody else holds.
 """
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from daemon.store import feedback, sessions, spans
 from daemon.store import messages as content
@@ -45,8 +46,24 @@ class _Gone:
         return marks(self.seqs)
 
 
-def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int]) -> Removed:
-    """Remove at most `BATCH` records. ``reader`` reads what was committed before."""
+#: Rows about a record that can't be found by it, and their keys: (table, column, the other).
+_HINTS: Final = (("point", "hash", "seq"), ("answer_id", "id", "scenario"))
+#: Of a record: what deletes such a row, with its values.
+Hints = Mapping[int, list[tuple[str, tuple[Any, Any]]]]
+
+
+def hints(reader: Reader, seqs: Sequence[int]) -> Hints:
+    """What else there is of these records, looked for in all rows."""
+    found: dict[int, list[tuple[str, tuple[Any, Any]]]] = {}
+    for table, one, other in _HINTS:
+        sql = f"SELECT seq, {one}, {other} FROM {table} WHERE seq IN (SELECT value FROM json_each(?))"
+        for seq, *key in reader.db.execute(sql, (json.dumps(seqs),)):
+            found.setdefault(seq, []).append((f"DELETE FROM {table} WHERE {one} = ? AND {other} = ?", tuple(key)))
+    return found
+
+
+def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int], known: Hints) -> Removed:
+    """Remove at most `BATCH` records, whose `hints` are ``known``. ``reader`` reads what was committed before."""
     there = tuple(seq for (seq,) in db.execute(f"SELECT seq FROM record WHERE seq IN ({marks(seqs)})", seqs))
     if not there:
         return Removed()
@@ -54,6 +71,8 @@ def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int]) -> Remov
     _write_out(db, reader, gone)
     for seq in gone.seqs:
         _unlink(db, reader, seq)
+        for sql, key in known.get(seq, ()):
+            db.execute(sql, key)
     reports = _reports(db, gone)
     _delete(db, gone)
     ended = _sessions(db, reader, gone)
@@ -76,7 +95,9 @@ def _write_out(db: sqlite3.Connection, reader: Reader, gone: _Gone) -> None:
     """Requests and token spans that were kept as a difference to one that goes."""
     out = (*gone.seqs, *gone.seqs)
     for (seq,) in db.execute(
-        f"SELECT seq FROM request WHERE base IN ({gone.marks}) AND seq NOT IN ({gone.marks})", out
+        f"""SELECT q.seq FROM record r JOIN request q ON q.seq = r.seq WHERE r.session IN ({marks(gone.near)})
+        AND q.base IN ({gone.marks}) AND q.seq NOT IN ({gone.marks})""",
+        (*gone.near, *out),
     ).fetchall():
         ids = message_ids(db, seq)
         db.execute(
@@ -133,7 +154,7 @@ def _reports(db: sqlite3.Connection, gone: _Gone) -> int:
 
 
 def _delete(db: sqlite3.Connection, gone: _Gone) -> None:
-    for table in ("point", "response", "span", "answer_id", "imported", "signal", "request", "record"):
+    for table in ("response", "span", "imported", "signal", "request", "record"):
         db.execute(f"DELETE FROM {table} WHERE seq IN ({gone.marks})", gone.seqs)
     db.execute(f"DELETE FROM signal WHERE at IN ({gone.marks})", gone.seqs)
     for column in ("parent", "retry_of"):

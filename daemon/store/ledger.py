@@ -13,7 +13,7 @@ from typing import Final
 
 from daemon.core.agents import by_prompt
 from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
-from daemon.store import kinds, rollups, sessions, spans, titles, tree
+from daemon.store import kinds, rollups, sessions, spans, summaries, titles, tree
 from daemon.store.feedback import Redact
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
@@ -136,7 +136,10 @@ class Ledger:
         self._count(db, incoming, place, (session, seq))
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
-            Remembered(seq, (session, uid), raws, kept, chain, frame, frame_id, frame_hash, size),
+            Remembered(
+                seq, (session, uid), raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
+                frame_hash, size,
+            ),
         )  # fmt: skip
         t = transcript
         return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason, exchange.agent)
@@ -147,7 +150,8 @@ class Ledger:
         if answer is not None:
             said = (*new.said, answer)
             tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
-            found += [(tail, True)] if tail is not None else []
+            ends = (tail, *summaries.points(new.exchange, new.transcript))
+            found += [(point, True) for point in ends if point is not None]
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
 
     def _shorn(self, prepared: Prepared) -> Prepared:
@@ -192,8 +196,9 @@ class Ledger:
             if known is None
             else list(known.chain[: common + 1])
         )
+        alike = {} if known is None else {item.key: item.id for item in (*known.kept[common:], *known.answers)}
         for message in transcript.messages[common:]:
-            item = keep_message(db, self._packer, exchange.dialect, message)
+            item = keep_message(db, self._packer, exchange.dialect, message, like=alike.get(message.key))
             kept.append(item)
             chain.append(tree.link(chain[-1], item.key))
         return tuple(kept), tuple(chain)

@@ -1,9 +1,9 @@
 """Messages and frames: the exact bytes of a request, each part once.
 
 A message is kept under the hash of its raw bytes. One that only looks different (an agent moved ``cache_control`` or
-folded a list) has the same key as an earlier one and is compressed against it; a frame is compressed against the frame
-of the session's last record. What is compressed against something is never itself such a base, so reading is two
-lookups deep.
+folded a list) has the same key as one in the request before and is compressed against it; a frame is compressed
+against the frame of the session's last record. What is compressed against something is never itself such a base, so
+reading is two lookups deep.
 """
 
 import json
@@ -61,21 +61,24 @@ def digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def keep_message(db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage) -> Kept:
-    """Store ``message`` unless its bytes are there already. Only inside the writer's transaction."""
+def keep_message(
+    db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage, *, like: int | None = None
+) -> Kept:
+    """Store ``message`` unless its bytes are there already; ``like`` is the id of one with the same key. Only inside
+    the writer's transaction."""
     hash = digest(message.raw)
     row = db.execute("SELECT id, key FROM message WHERE hash = ? AND dialect = ?", (hash, dialect)).fetchone()
     if row is not None:
         return Kept(row[0], hash, row[1])
     text_at, text_bytes = _place_of_text(message)
     whole = message.raw if text_at is not None else message.raw + message.text.encode("utf-8", "surrogatepass")
-    base, like = _base(db, packer, message) if len(whole) >= _WORTH_BASE else (None, None)
+    base, dictionary = (None, None) if like is None or len(whole) < _WORTH_BASE else _base(db, packer, like)
     cursor = db.execute(
         "INSERT INTO message (hash, dialect, key, role, base, raw_bytes, text_at, text_bytes, body)"
         " VALUES (?,?,?,?,?,?,?,?,?)",
         (
             hash, dialect, message.key, message.role, base, len(message.raw), text_at, text_bytes,
-            packer.pack(whole, like),
+            packer.pack(whole, dictionary),
         ),
     )  # fmt: skip
     return Kept(cursor.lastrowid or 0, hash, message.key)
@@ -99,11 +102,12 @@ def _literal(text: str, escaped: Callable[[str], str]) -> Iterator[bytes]:
         yield escaped(text[start : start + _PIECE])[1:-1].encode("utf-8", "surrogatepass")
 
 
-def _base(db: sqlite3.Connection, packer: Packer, message: StoredMessage) -> tuple[int | None, bytes | None]:
-    row = db.execute(
-        "SELECT id, body FROM message WHERE key = ? AND base IS NULL ORDER BY id LIMIT 1", (message.key,)
+def _base(db: sqlite3.Connection, packer: Packer, like: int) -> tuple[int, bytes]:
+    """That message, or what it is compressed against itself."""
+    id, body = db.execute(
+        "SELECT id, body FROM message WHERE id = (SELECT coalesce(base, id) FROM message WHERE id = ?)", (like,)
     ).fetchone()
-    return (None, None) if row is None else (row[0], packer.unpack(row[1]))
+    return id, packer.unpack(body)
 
 
 def keep_frame(db: sqlite3.Connection, packer: Packer, frame: Frame, like: int | None) -> tuple[int, bytes]:

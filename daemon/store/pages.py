@@ -7,7 +7,7 @@ from typing import Any, Final
 from daemon.core.errors import UsageError
 
 _LARGEST_PAGE: Final = 1000
-_LARGEST_VALUE: Final = (1 << 63) - 1
+LARGEST: Final = (1 << 63) - 1
 
 
 def page_size(limit: int) -> int:
@@ -19,7 +19,7 @@ def page_size(limit: int) -> int:
 
 def cursor_value(cursor: str) -> int:
     """Raises UsageError for what no page ever gave out."""
-    if not (cursor.isascii() and cursor.isdecimal()) or int(cursor[:20]) > _LARGEST_VALUE:
+    if not (cursor.isascii() and cursor.isdecimal()) or int(cursor[:20]) > LARGEST:
         raise UsageError(f"{cursor!r} is not a cursor", hint="use `next` of the page before")
     return int(cursor)
 
@@ -30,21 +30,16 @@ def page(rows: list[Any], limit: int) -> tuple[list[Any], str | None]:
     return (rows[:size], str(rows[size - 1][0])) if len(rows) > size else (rows, None)
 
 
-def rows(  # noqa: PLR0913 - a list's whole question in one call
-    db: sqlite3.Connection, sql: str, key: str, wanted: Mapping[str, object], *,
-    limit: int, before: str | None, after: str | None = None,
-) -> tuple[list[Any], str | None]:  # fmt: skip
-    """A page of ``sql`` by ``key``, its first column: latest first; with ``after``, what came later, oldest first.
+def rows(
+    db: sqlite3.Connection, sql: str, key: str, wanted: Mapping[str, object], *, limit: int, before: str | None
+) -> tuple[list[Any], str | None]:
+    """A page of ``sql`` by ``key``, its first column, latest first.
 
     ``wanted``: conditions with one ``?`` each and its value; those without one (None) do not count.
     """
-    if before is not None and after is not None:
-        raise UsageError("before and after exclude each other")
     given = {condition: value for condition, value in wanted.items() if value is not None}
-    for sign, cursor in (("<", before), (">", after)):
-        if cursor is not None:
-            given[f"{key} {sign} ?"] = cursor_value(cursor)
+    if before is not None:
+        given[f"{key} < ?"] = cursor_value(before)
     where = f"WHERE {' AND '.join(given)}" if given else ""
-    order = "ASC" if after is not None else "DESC"
-    found = db.execute(f"{sql} {where} ORDER BY {key} {order} LIMIT ?", (*given.values(), page_size(limit) + 1))
+    found = db.execute(f"{sql} {where} ORDER BY {key} DESC LIMIT ?", (*given.values(), page_size(limit) + 1))
     return page(found.fetchall(), limit)

@@ -27,6 +27,8 @@ _ANEW: Final = 1000
 #: Pages of the index that one step merges.
 _MERGED_PAGES: Final = 64
 _PATIENCE_SECONDS: Final = 10.0
+#: Records whose hints are looked for at once: a look reads all of them.
+_HINTED: Final = 320 * forget.BATCH
 
 Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
 #: Phase, how much of it is done, of how much.
@@ -91,16 +93,20 @@ class Purges:
 
     def _remove(self, seqs: Sequence[int], progress: Progress) -> forget.Removed:
         removed = forget.Removed()
+        known: forget.Hints = {}
         for start in range(0, len(seqs), forget.BATCH):
             progress("records", start, len(seqs))
-            removed.add(self._transact(self._removing(seqs[start : start + forget.BATCH])).result())
+            if start % _HINTED == 0:
+                with self._pool.reader() as reader:
+                    known = forget.hints(reader, seqs[start : start + _HINTED])
+            removed.add(self._transact(self._removing(seqs[start : start + forget.BATCH], known)).result())
         return removed
 
-    def _removing(self, batch: Sequence[int]) -> Callable[[sqlite3.Connection], forget.Removed]:
+    def _removing(self, batch: Sequence[int], known: forget.Hints) -> Callable[[sqlite3.Connection], forget.Removed]:
         def apply(db: sqlite3.Connection) -> forget.Removed:
             self._forget()
             with self._pool.reader() as reader:
-                return forget.remove(db, reader, batch)
+                return forget.remove(db, reader, batch, known)
 
         return apply
 

@@ -27,6 +27,8 @@ class Remembered:
     raws: tuple[bytes, ...]
     kept: tuple[Kept, ...]
     chain: tuple[bytes, ...]
+    #: Its answer, if it has one.
+    answers: tuple[Kept, ...]
     frame: Frame
     frame_id: int
     frame_hash: bytes

@@ -43,6 +43,22 @@ class Assembler(Protocol):
     def answer(self) -> Answer: ...
 
 
+def problem_in(name: str, data: dict[str, Any]) -> str | None:
+    """What a provider reports as failed inside a 200: in its dialect's shape or in one of those that gateways, vLLM and
+    SGLang have for every route. ``name`` is the event's.
+    """
+    error = data.get("error")
+    if isinstance(error, dict):
+        error = error.get("message") or jsontext.text(error)
+    elif not error and "error" in (name, data.get("type"), data.get("object")):
+        error = data.get("message") or data.get("detail") or jsontext.text(data)
+    elif not error and "choices" not in data:
+        error = data.get("detail")
+    if not error:
+        return None
+    return f"the provider reported: {error if isinstance(error, str) else jsontext.text(error)}"
+
+
 def assemble(assembler: Assembler, body: bytes, stream: bool) -> Answer:
     """Read a response by what it is: some providers stream unasked, and errors come as JSON with any content type."""
     if looks_like_events(body) or (stream and not body.lstrip().startswith(b"{")):

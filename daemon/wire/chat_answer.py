@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer
+from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
 from daemon.wire.chat_calls import ChatCalls, is_more_of_one
 
 #: Fields of a delta whose text is added to what came before.
@@ -103,20 +103,6 @@ def _last(written: str) -> str:
         if value is not None and written.strip() and written.count("}{"):
             return jsontext.text(value)
     return written
-
-
-def problem_in(name: str, data: dict[str, Any]) -> str | None:
-    """What a provider reports as failed inside a 200, in any of the shapes in use."""
-    error = data.get("error")
-    if isinstance(error, dict):
-        error = error.get("message") or jsontext.text(error)
-    elif not error and (name == "error" or data.get("object") == "error"):
-        error = data.get("message") or jsontext.text(data)
-    elif not error and "choices" not in data:
-        error = data.get("detail")
-    if not error:
-        return None
-    return f"the provider reported: {error if isinstance(error, str) else jsontext.text(error)}"
 
 
 def usage_of(usage: dict[str, Any]) -> Usage:

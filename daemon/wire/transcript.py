@@ -16,6 +16,7 @@ from daemon.wire.answer import Answer, Assembler, assemble
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.memo import Memo
+from daemon.wire.parts import calls_are_whole
 from daemon.wire.split import MESSAGES, Names, Split, Splitter, count
 
 _BEGINNING: Final = 400
@@ -45,6 +46,7 @@ class _Read:
     stored: StoredMessage
     secrets: int
     note: str | None
+    broken_call: bool = False
 
 
 @dataclass(slots=True)
@@ -162,14 +164,15 @@ class Transcriber:
 
     def _read(self, raw: bytes, redact: Redact) -> _Read:
         clean, secrets = redact(raw)
-        note = None
+        note, broken_call = None, False
         try:
             message = self._reading.message(self._reading.load(clean))
+            broken_call = not calls_are_whole(message)
         except (jsontext.NotJson, BadRequest) as error:
             message = Message("user", (Text(clean.decode("utf-8", "replace")),))
             note = f"a message could not be read: {error}"
         stored = StoredMessage(clean, canonical.key(message), message.role, canonical.readable(message))
-        return _Read(stored, secrets, note)
+        return _Read(stored, secrets, note, broken_call)
 
     def _response(
         self, body: bytes, stream: bool, redact: Redact, notes: _Notes
@@ -184,6 +187,8 @@ class Transcriber:
         read = self._memo.get(self._reading.dump(answer.message), redact, self._read)
         notes.secrets += max(secrets, read.secrets)
         notes.add(read.note)
+        if read.broken_call:
+            notes.add("the arguments of a call are no whole JSON object")
         if read.secrets and self._leaks(kept, stream, redact):
             # A secret that a stream delivered in pieces: only the assembled answer could be redacted.
             kept = b""

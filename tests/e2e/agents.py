@@ -94,8 +94,11 @@ def _edits(asked: Any) -> Turn:
 
 
 def _guesses(asked: Any) -> Turn:
-    """Qwen Code in a terminal wants to know after an answer what comes next."""
+    """Qwen Code in a terminal wants to know after an answer what comes next, and at /compress what was said."""
     said = str(asked["messages"][-1]["content"])
+    if "You are the component that summarizes" in said:
+        goal, known = "create hello.txt as they asked", "hello.txt is there, 11 bytes"
+        return Turn(f"<state_snapshot><goal>{goal}</goal><known>{known}</known></state_snapshot>")
     return Turn("run it again") if "[SUGGESTION MODE:" in said else TASK[min(shapes.Chat(asked, 0).answered(), 2)]
 
 

@@ -155,6 +155,16 @@ def test_typed_prompts_are_turns_of_one_session(agent: str, runs: Runs) -> None:
     assert [one["text"] for one in run.signals("turn")] == [AGAIN]
 
 
+@pytest.mark.parametrize("agent", ["qwen-code"])
+def test_compressed_conversation_goes_on_in_its_session(agent: str, runs: Runs) -> None:
+    """It sends no id: only the summary ties what comes after it to what was before."""
+    run, told = runs[agent, "compressed"].result(), AGENTS[agent]
+    (session,) = run.sessions
+    assert (session["title"], session["turns"]) == (PROMPT, 2 * told.turns)
+    assert [record["edge"] for record in run.records].count("compaction") == 1
+    assert [one["text"] for one in run.signals("turn")] == [AGAIN]
+
+
 @pytest.mark.parametrize("agent", ["claude-code"])
 def test_spawned_agents_are_told_from_the_one_that_asked(agent: str, runs: Runs) -> None:
     run = runs[agent, "spawned"].result()

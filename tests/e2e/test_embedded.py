@@ -2,13 +2,17 @@
 
 import itertools
 import json
+import os
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.client import IncompleteRead
 from typing import Any
 
 import pytest
 
+from tests.e2e.test_kill import worker_of
 from tests.fakes.daemon import RunningDaemon, until
 from tests.fakes.sockets import elsewhere
 
@@ -63,37 +67,38 @@ def test_an_answer_from_the_engine_inside_stays_on_the_machine(embedded: Running
 
 
 def test_eight_together_are_at_least_as_fast_as_one(embedded: RunningDaemon) -> None:
-    """Tokens a second of all eight together against one alone, the better of three tries each way: a busy machine
-    slows both."""
+    """Tokens a second of all eight together against one alone; a busy machine slows either of them now and then."""
 
     def tokens(number: int) -> int:
         _, body = ask(embedded, f"Tell me a story about whale number {number}.", max_tokens=48)
         return int(body["usage"]["completion_tokens"])
 
     def speed(clients: int) -> float:
-        best = 0.0
-        for _ in range(3):
-            start = time.monotonic()
-            with ThreadPoolExecutor(clients) as pool:
-                total = sum(pool.map(tokens, range(clients)))
-            best = max(best, total / (time.monotonic() - start))
-        return best
+        start = time.monotonic()
+        with ThreadPoolExecutor(clients) as pool:
+            total = sum(pool.map(tokens, range(clients)))
+        return total / (time.monotonic() - start)
 
     tokens(0)  # loaded before anything is measured
-    assert speed(8) >= speed(1)
+    ratios = []
+    for _ in range(5):
+        ratios.append(speed(8) / speed(1))
+        if ratios[-1] >= 1:
+            return
+    raise AssertionError(ratios)
 
 
 def test_a_growing_conversation_reads_only_what_is_new(embedded: RunningDaemon) -> None:
-    messages: list[dict[str, str]] = [{"role": "system", "content": "You answer in a few words. " * 20}]
+    messages: list[dict[str, str]] = [{"role": "system", "content": "You answer in a few words. " * 40}]
     told: list[tuple[int, int, int]] = []
-    for turn in range(12):
+    for turn in range(6):  # twelve: tests/daemon/engines/test_llama_cpp.py
         messages.append({"role": "user", "content": f"Question {turn}: name an animal that lives in the sea."})
         receipt, body = ask(embedded, "", messages=messages, max_tokens=16)
         messages.append({"role": "assistant", "content": body["choices"][0]["message"]["content"]})
         row = embedded.get(f"/reef/records/{receipt}")
         told.append((row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"]))
     sessions = embedded.get("/reef/sessions?limit=1")["items"]
-    assert sessions[0]["turns"] == 12
+    assert sessions[0]["turns"] == 6
     for (before, _, answered), (prompt, cached, _) in itertools.pairwise(told):
         # Everything up to the end of the last answer stays read; at most its last token is read again.
         assert cached >= before + answered - 2
@@ -102,7 +107,35 @@ def test_a_growing_conversation_reads_only_what_is_new(embedded: RunningDaemon) 
     assert read < sum(prompt for prompt, _, _ in told[1:]) / 8
 
 
+def test_what_claude_code_changes_in_each_request_costs_no_reading(embedded: RunningDaemon) -> None:
+    """Its billing block and its cache marks (claude-code-router#1343): each turn reads less than a tenth anew."""
+    marked = {"cache_control": {"type": "ephemeral"}}
+    rules = {"type": "text", "text": "You answer in a few words. " * 60, **marked}
+    messages: list[dict[str, Any]] = []
+    for turn in range(4):
+        bill = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{turn}; cch={turn * 7919:05x};"}
+        for message in messages:
+            message["content"] = [{"type": "text", "text": message["content"][0]["text"]}]
+        messages.append(
+            {"role": "user", "content": [{"type": "text", "text": f"Name a whale, number {turn}.", **marked}]}
+        )
+        body = {"model": "default", "system": [bill, rules], "messages": messages, "max_tokens": 12}
+        status, headers, raw = embedded.post("/v1/messages", body)
+        assert status == 200, raw
+        messages.append({"role": "assistant", "content": json.loads(raw)["content"]})
+        row = embedded.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+        assert row["prompt_tokens"] > 300
+        if turn:
+            assert row["prompt_tokens"] - row["cached_tokens"] < row["prompt_tokens"] / 10, turn
+
+
 def test_generation_stops_within_a_second_of_the_client_leaving(embedded: RunningDaemon) -> None:
+    """The best of three: a busy machine is late now and then."""
+    assert min(_left(embedded) for _ in range(3)) < 1.0
+
+
+def _left(embedded: RunningDaemon) -> float:
+    """Seconds until the engine rests after a client left."""
     response = embedded.open(
         CHAT,
         {"model": "default", "messages": [{"role": "user", "content": "Count to a million."}], "stream": True},
@@ -112,10 +145,40 @@ def test_generation_stops_within_a_second_of_the_client_leaving(embedded: Runnin
     left = time.monotonic()
     response.close()
     embedded._connections[-1].close()
-    row = until(lambda: _found(embedded, str(receipt)), "the record of a client that left", 10)
+    until(lambda: _engine(embedded)["running"] == 0, "the engine stopping")
+    seconds = time.monotonic() - left
+    row = until(lambda: _found(embedded, str(receipt)), "the record of a client that left")
     assert row["end"] == "cancelled"
-    until(lambda: _engine(embedded)["running"] == 0, "the engine stopping", 10)
-    assert time.monotonic() - left < 1.0
+    return seconds
+
+
+@pytest.mark.parametrize(
+    ("path", "end"), [(CHAT, b""), ("/v1/messages", b"event: error"), ("/v1/responses", b"event: response.failed")]
+)
+def test_an_engine_that_dies_while_it_answers_is_told_as_each_client_understands_it(
+    embedded: RunningDaemon, path: str, end: bytes
+) -> None:
+    """Agents that speak chat ask again where the connection breaks; the others wait for an event that says so."""
+    said = [{"role": "user", "content": "Count to a million."}]
+    body = {"model": "default", "max_tokens": 400, "messages": said, "input": said, "stream": True}
+    response = embedded.open(path, body)
+    receipt = response.getheader("x-reef-agent-record-id")
+    raw = b""
+    while raw.count(b"delta") < 8:
+        raw += response.read1()
+    pid = worker_of(embedded.process.pid)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    try:
+        raw, broke = raw + response.read(), False
+    except IncompleteRead as error:
+        raw, broke = raw + error.partial, True
+    assert broke is (path == CHAT)
+    assert end in raw
+    assert not any(word in raw for word in (b"[DONE]", b"message_stop", b"response.completed"))
+    assert (b"error" in raw) is (path != CHAT)
+    assert embedded.get(f"/reef/records/{receipt}")["end"] == "incomplete"
+    ask(embedded, "Say hi.", max_tokens=2)
 
 
 def test_a_prompt_longer_than_the_context_is_the_dialects_own_error(embedded: RunningDaemon) -> None:

@@ -78,7 +78,7 @@ class Fault:
     ``status``: that error, in the dialect's shape, with ``headers``. ``drop``: the connection breaks before the first
     byte. ``after``: it breaks after so many events. ``hang``: nothing comes until the client leaves. ``error_after``:
     after so many events an error event ends the stream, inside the 200. ``wait``: so many seconds pass before anything
-    else, also before the answer.
+    else, also before the answer; ``held``: until the test sets it.
     """
 
     status: int | None = None
@@ -88,6 +88,7 @@ class Fault:
     hang: bool = False
     error_after: int | None = None
     wait: float = 0.0
+    held: threading.Event | None = None
     #: What the error of ``status`` says.
     message: str = ""
 
@@ -161,6 +162,8 @@ class Provider:
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
         await asyncio.sleep(fault.wait)
+        while fault.held is not None and not fault.held.is_set():
+            await asyncio.sleep(0.005)
         if fault.drop:
             transport.abort()
         if fault.hang:
@@ -295,7 +298,7 @@ def running_provider(turns: Sequence[Turn] = TASK, *, port: int = 0) -> Iterator
         yield provider
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 
@@ -311,7 +314,7 @@ async def _serve(server: uvicorn.Server, provider: Provider, stop: asyncio.Event
     await server.shutdown()
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+def until(true: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
     """Wait for a condition; fails the test when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not true():

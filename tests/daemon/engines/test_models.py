@@ -223,7 +223,7 @@ async def test_a_cancelled_download_is_resumed(models: Models, hub: Hub) -> None
     hub.faults.drops, hub.faults.drop_at = 1, 30_000
     arrived = asyncio.Event()
     task = asyncio.create_task(models.add(f"hf:{REPO}", progress=lambda _, done, __: arrived.set() if done else None))
-    await asyncio.wait_for(arrived.wait(), 10)
+    await asyncio.wait_for(arrived.wait(), 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

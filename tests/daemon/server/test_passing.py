@@ -105,7 +105,7 @@ def test_what_goes_to_a_provider(method: str, path: str, goes: bool) -> None:
 
 def test_a_websocket_is_refused_at_once(daemon: RunningDaemon, provider: Provider) -> None:
     """https://github.com/openai/codex/issues/22156: Codex falls back to HTTP once it is told."""
-    with socket.create_connection(("127.0.0.1", daemon.port), timeout=2) as client:
+    with socket.create_connection(("127.0.0.1", daemon.port), timeout=60) as client:
         head = f"GET /v1/responses HTTP/1.1\r\nhost: 127.0.0.1:{daemon.port}\r\nauthorization: Bearer "
         head += f"{daemon.agent_token}\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
         client.sendall(f"{head}sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())

@@ -84,6 +84,26 @@ async def test_an_error_that_codex_would_pass_over_is_followed_by_one_that_it_re
     assert "it is " in response["error"]["message"]
 
 
+ERRORS = (
+    b'data: {"error":{"message":"no"}}\n\n',
+    b'data: {"object":"error","message":"no"}\n\n',
+    b'data: {"detail":"no"}\n\n',
+    b'data: {"type":"error","error":{"message":"no"}}\n\n',
+)
+SAID = {CHAT: b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n', MESSAGES: BEGUN, RESPONSES: CREATED}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("dialect", [CHAT, MESSAGES, RESPONSES])
+async def test_an_error_in_any_shape_passes_and_is_one(dialect: Dialect, begun: bool, error: bytes) -> None:
+    said = [SAID[dialect], error] if begun else [error]
+    call, got = await passed(dialect, Answer(said))
+    assert call.end is End.ERROR
+    assert got.startswith(b"".join(said))
+    assert call.transcript(b"".join(said))().note == "the provider reported: no"
+
+
 async def test_a_failure_that_it_reads_already_stays_the_last_event() -> None:
     failed = b'event: response.failed\ndata: {"type":"response.failed","response":{"id":"resp_1"}}\n\n'
     call, got = await passed(RESPONSES, Answer([CREATED, failed]))

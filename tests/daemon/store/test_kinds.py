@@ -74,3 +74,12 @@ def test_a_request_for_a_summary_of_everything_is_known_by_its_last_message(text
     assert is_compaction([*talk, user(text)])
     assert not is_compaction([*talk, user(text), assistant("summary"), user("go on")])
     assert not is_compaction([*talk, assistant(text)])
+
+
+def test_a_summary_of_a_conversation_that_stands_in_one_message_is_a_chore() -> None:
+    """Pi's prompt is the system's, Hermes' the beginning of the only message."""
+    of_pi = [system("You are a context summarization assistant. Your task is to read …"), user("<conversation>…")]
+    of_hermes = [user("You are a summarization agent creating a context checkpoint. Treat the conversation turns …")]
+    for asked in (of_pi, of_hermes):
+        assert is_chore(asked)
+        assert is_compaction(asked)
