@@ -8,7 +8,7 @@ recipe, and another with the same prompt and answer counts as the same.
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -108,11 +108,6 @@ def notes(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[F
         {"scenario": reader.names.find(reader.db, scenario), "recipe": recipe, "job": _job(reader, job)},
     )
     return [_feedback(row) for row in rows]
-
-
-def since(wanted: Wanted, seq: int) -> Wanted:
-    """The same, of records after ``seq``."""
-    return replace(wanted, after=seq)
 
 
 def units(reader: Reader, wanted: Wanted, since_report: int, keep: Callable[[str], bool]) -> int:

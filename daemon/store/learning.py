@@ -6,6 +6,7 @@ As in `daemon.store.db`: writes return futures that resolve after COMMIT, reads 
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from daemon.core.learning import Feedback, Instruction, JobRow
@@ -82,7 +83,7 @@ class Learning:
         """How many units have come since the recipe's last job in the scenario, counted up to ``wanted.limit``."""
         with self._pool.reader() as reader:
             seq, report = jobs.seen(reader, wanted.scenario, wanted.recipe)
-            return experience.units(reader, experience.since(wanted, seq), report, keep)
+            return experience.units(reader, replace(wanted, after=seq), report, keep)
 
     def added(self, words: Sequence[str], limit: int) -> list[tuple[str, bytes]]:
         """Dialect and bytes of messages that came with the newest records that hold all the words."""
