@@ -75,7 +75,7 @@ async def status(request: Request) -> Response:
             "protocol": PROTOCOL,
             "pid": os.getpid(),
             "started_ns": daemon.started_ns,
-            "uptime_s": (time.time_ns() - daemon.started_ns) / 1e9,
+            "uptime_s": time.monotonic() - daemon.began,
             "home": str(daemon.home.root),
             "url": f"http://127.0.0.1:{daemon.port}",
             "port": daemon.port,

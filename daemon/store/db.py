@@ -33,10 +33,10 @@ from daemon.store import (
     verify,
 )
 from daemon.store.connection import Durability, Pool
-from daemon.store.feedback import Redact
 from daemon.store.learning import Learning
-from daemon.store.ledger import Ledger, prepare, unsplit
+from daemon.store.ledger import Ledger
 from daemon.store.names import Names
+from daemon.store.preparing import Redact, prepare, unsplit
 from daemon.store.purge import Purges
 from daemon.store.query import Query
 from daemon.store.signals import Read
@@ -56,7 +56,7 @@ class Store:
         self._redact = redact
         self._read = read
         self._names = Names()
-        self._ledger = Ledger(self._names, redact)
+        self._ledger = Ledger(self._names)
         self._importer = imports.Importer(self._ledger, self._names, redact)
         self._pool = Pool(path)
         hooks = Hooks(self._ledger.finish, self._committed, self._rolled_back, self._idle, self._damaged)
@@ -82,11 +82,11 @@ class Store:
 
     def append(self, exchange: Exchange, parse: Callable[[], Transcript]) -> "Future[Appended]":
         """Store one exchange. ``parse`` runs in the writer's thread; when it raises the bodies are kept whole."""
+        ledger, redact = self._ledger, self._redact
         return self._submit(
-            lambda: prepare(exchange, parse, self._redact),
-            self._ledger.append,
-            lambda db, error: self._ledger.append(db, unsplit(exchange, self._redact, f"not split: {error!r}")),
-        )
+            lambda: prepare(exchange, parse, redact), ledger.append,
+            lambda db, error: ledger.append(db, unsplit(exchange, redact, f"not split: {error!r}")),
+        )  # fmt: skip
 
     def import_lines(self, lines: Sequence[imports.Line]) -> "Future[list[Appended]]":
         """Store records and reports from elsewhere, all or none; the new records. Fails with UsageError, Conflict or
@@ -99,12 +99,8 @@ class Store:
         def apply(db: sqlite3.Connection, _: Any) -> tuple[ReportRow, bool]:
             row, created = feedback.report(db, self._names, report, self._redact)
             if created:
-                facts = {
-                    "id": audit.named(row.id),
-                    "scenario": row.scenario,
-                    "score": row.score,
-                    "about": len(row.references),
-                }
+                about, who = len(row.references), audit.named(row.id)
+                facts = {"id": who, "scenario": row.scenario, "score": row.score, "about": about}
                 audit.add(db, "feedback", facts)
             return row, created
 
@@ -267,8 +263,8 @@ class Store:
         return new
 
     def _committed(self, results: list[Any]) -> None:
-        flat = [one for result in results for one in (result if isinstance(result, list) else [result])]
-        appended = [one for one in flat if isinstance(one, Appended)]
+        listed = (result if isinstance(result, list) else [result] for result in results)
+        appended = [one for many in listed for one in many if isinstance(one, Appended)]
         self._last_seq = max((one.seq for one in appended), default=self._last_seq)
         if appended and self.on_commit is not None:
             self.on_commit(appended)
@@ -279,4 +275,4 @@ class Store:
 
     def _idle(self, db: sqlite3.Connection) -> bool:
         with self._pool.reader() as reader:
-            return afterwards.catch_up(db, reader, self._read) == afterwards.BATCH
+            return afterwards.catch_up(db, reader, self._read, self._ledger.unread) == afterwards.BATCH

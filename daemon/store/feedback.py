@@ -9,7 +9,7 @@ import math
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -17,9 +17,8 @@ from daemon.core.errors import Conflict, NotFound, UnknownReference, UsageError
 from daemon.core.rows import NewReport, ReportRow
 from daemon.store.connection import Reader, in_parts
 from daemon.store.names import Names
+from daemon.store.preparing import Redact
 from daemon.store.sessions import last_session
-
-Redact = Callable[[bytes], tuple[bytes, int]]
 
 _MOST_REFERENCES: Final = 1000
 _TRAINS: Final = "(kind IN ('main', 'subagent') OR retry_of IS NOT NULL) AND end = 'ok'"

@@ -13,9 +13,9 @@ from daemon.core.errors import Conflict, ReefError, UsageError
 from daemon.core.records import Appended, Exchange, Transcript
 from daemon.core.rows import NewReport
 from daemon.store import feedback, tree
-from daemon.store.feedback import Redact
-from daemon.store.ledger import Ledger, Prepared, prepare
+from daemon.store.ledger import Ledger
 from daemon.store.names import Names
+from daemon.store.preparing import Prepared, Redact, prepare
 
 
 @dataclass(frozen=True, slots=True)

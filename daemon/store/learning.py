@@ -13,10 +13,10 @@ from daemon.core.learning import Feedback, Instruction, JobRow
 from daemon.store import experience, instructions, jobs, search
 from daemon.store.connection import Pool
 from daemon.store.experience import Raw, Wanted
-from daemon.store.feedback import Redact
 from daemon.store.instructions import NewInstruction
 from daemon.store.jobs import Claim, NewJob, Stand
 from daemon.store.names import Names
+from daemon.store.preparing import Redact
 
 Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
 

@@ -10,12 +10,6 @@ from daemon.core.records import StoredMessage
 from daemon.store import messages as content
 from daemon.store.connection import Reader
 
-#: The links from a request down to one that is kept whole.
-_LINKS = """WITH RECURSIVE link (seq, base, kept, depth, ids) AS (
-    SELECT seq, base, kept, depth, ids FROM request WHERE seq = ?
-    UNION ALL SELECT q.seq, q.base, q.kept, q.depth, q.ids FROM link JOIN request q ON q.seq = link.base)
-    SELECT kept, ids FROM link ORDER BY depth DESC"""
-
 
 def request_hash(frame: bytes, messages: Sequence[bytes]) -> bytes:
     """What identifies a request's bytes: the hash over the hashes of its frame and messages."""
@@ -35,7 +29,9 @@ def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
     """The ids of a request's messages, put together along its links."""
     parts: list[Sequence[int]] = []
     wanted: int | None = None
-    for kept, blob in db.execute(_LINKS, (seq,)):
+    link: int | None = seq
+    while link is not None:
+        link, kept, blob = db.execute("SELECT base, kept, ids FROM request WHERE seq = ?", (link,)).fetchone()
         own = unpacked(blob)
         parts.append(own if wanted is None else own[: max(0, wanted - kept)])
         wanted = kept if wanted is None else min(wanted, kept)

@@ -14,9 +14,9 @@ from typing import Any, Final
 from daemon.core.errors import Conflict, NotFound
 from daemon.core.learning import Check, Task, TaskSet
 from daemon.store.connection import Reader
-from daemon.store.feedback import Redact
 from daemon.store.names import Names
 from daemon.store.pages import cursor_value, page, page_size
+from daemon.store.preparing import Redact
 
 _COLUMNS: Final = 'id, uid, scenario, "set", prompt, form, expression, command, critical, max_tokens, created_ns'
 

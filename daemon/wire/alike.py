@@ -1,6 +1,6 @@
 """Events in a row that differ in one string, told as one with all of their strings: how a stream's text comes.
 
-It takes a tenth of the time that reading each takes. What is assembled from both must be the same, so this only looks
+It takes a third of the time that reading each takes. What is assembled from both must be the same, so this only looks
 at events to the byte, and whether their strings add up is the assembler's word.
 """
 
