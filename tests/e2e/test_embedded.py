@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.test_kill import worker_of
 from tests.fakes.daemon import RunningDaemon, until
+from tests.fakes.loop import engine_of
 from tests.fakes.sockets import elsewhere
 
 pytestmark = pytest.mark.engine
@@ -227,3 +228,30 @@ def _found(daemon: RunningDaemon, receipt: str) -> Any:
 
 def _engine(daemon: RunningDaemon) -> Any:
     return next(engine for engine in daemon.get("/reef/status")["engines"] if engine["kind"] == "llama.cpp")
+
+
+@pytest.mark.slow
+def test_an_engine_that_freezes_ends_streams_in_their_own_form_and_answers_who_has_nothing_yet(
+    embedded: RunningDaemon,
+) -> None:
+    """After three signs of life that did not come, 15 s."""
+    said = [{"role": "user", "content": "Tell me a very long story."}]
+    long: dict[str, Any] = {"model": "default", "max_tokens": 3000, "max_output_tokens": 3000, "stream": True}
+    streams = {
+        path: embedded.open(path, long | {"messages": said, "input": said})
+        for path in (CHAT, "/v1/messages", "/v1/responses")
+    }
+    begun = {path: stream.read1() for path, stream in streams.items()}
+    worker = engine_of(embedded.process.pid)
+    assert worker is not None
+    os.kill(worker, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask, embedded, "Hi", max_tokens=2)
+        ends = {path: begun[path] + stream.read() for path, stream in streams.items()}
+        assert waiting.result()[1]["choices"]
+    for path, raw in ends.items():
+        last = json.loads(raw.split(b"data: ")[-1])
+        message = last.get("response", last)["error"]["message"]
+        assert "no sign of life" in message
+        row = embedded.get(f"/reef/records/{streams[path].headers['x-reef-agent-record-id']}")
+        assert (row["end"], row["error"].partition(" gave no")[0]) == ("incomplete", "the engine's process")

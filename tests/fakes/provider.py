@@ -175,7 +175,10 @@ class Provider:
         text, calls, thinking = self._turn(received, dialect)
         if not asked.get("stream"):
             body = shapes.written(dialect.body(text, calls, thinking))
-            return self._whole(body, "application/json")
+            if not self.pace:
+                return self._whole(body, "application/json")
+            halves = self._paced([body[: len(body) // 2], body[len(body) // 2 :]], fault, transport)
+            return StreamingResponse(halves, media_type="application/json", headers=self.headers)
         events = self._framed(dialect.events(text, calls, thinking))
         if fault.error_after is not None:
             events = [*events[: fault.error_after], dialect.error_event()]

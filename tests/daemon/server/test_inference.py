@@ -43,6 +43,31 @@ def test_counting_is_the_providers_where_the_model_is(daemon: RunningDaemon, pro
     assert provider.requests[-1].query == "beta=true"
 
 
+#: What each agent was seen to ask for, besides conversations (Hermes tries what other servers have first).
+ASKED = {
+    "Claude Code": [("HEAD", "/"), ("POST", "/v1/messages/count_tokens?beta=true"), ("GET", "/v1/models?limit=1000")],
+    "Codex": [("GET", "/v1/models?client_version=0.154.0"), ("POST", "/v1/responses")],
+    "Hermes": [("GET", "/v1/models"), ("GET", "/v1/models/default"), ("POST", "/v1/chat/completions")],
+    "OpenCode, Pi": [("POST", "/v1/chat/completions"), ("POST", "/v1/responses"), ("POST", "/v1/messages?beta=true")],
+}
+
+
+@pytest.mark.parametrize("agent", ASKED)
+def test_every_route_that_an_agent_asks_for_is_there(daemon: RunningDaemon, agent: str) -> None:
+    said = [{"role": "user", "content": "x"}]
+    for method, path in ASKED[agent]:
+        body = {"model": "chat-1", "max_tokens": 5, "messages": said, "input": said} if method == "POST" else b""
+        response = daemon.open(path, body, method=method)
+        assert (response.status, response.read() != b"") == (200, method != "HEAD"), (method, path)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/api/v1/models"), ("POST", "/api/show"), ("GET", "/props")])
+def test_what_other_servers_have_is_refused_at_once(daemon: RunningDaemon, method: str, path: str) -> None:
+    response = daemon.open(path, b"{}" if method == "POST" else b"", method=method)
+    assert response.status in (401, 404)
+    assert json.loads(response.read())["error"]
+
+
 @pytest.mark.parametrize("model", ["chat-1", "mute-1"])
 def test_where_the_provider_cannot_count_the_answer_is_an_estimate(daemon: RunningDaemon, model: str) -> None:
     """Claude Code sums up its conversation by it: https://github.com/icebear0828/codex-proxy/pull/612"""

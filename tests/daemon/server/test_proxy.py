@@ -333,6 +333,15 @@ def test_any_framing_of_a_stream_is_complete(
 
 
 @EVERY
+@STREAM
+def test_what_was_used_is_counted(daemon: RunningDaemon, provider: Provider, path: str, stream: bool) -> None:
+    """Chat's comes in a chunk of its own, whose list of choices is empty."""
+    _, headers, _ = daemon.post(path, ask("x", stream=stream, stream_options={"include_usage": True}))
+    row = record(daemon, headers)
+    assert (row["prompt_tokens"] > 8, row["cached_tokens"], row["completion_tokens"]) == (True, 8, 42)
+
+
+@EVERY
 def test_letters_that_chunks_cut_stay_whole(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     """In words and in a call's arguments, for the client and for the record."""
     provider.turns = (Turn("阴气渐重 🐟", (Call("bash", '{"command":"echo 阴气 😀"}'),)),)

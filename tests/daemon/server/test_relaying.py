@@ -117,6 +117,15 @@ async def test_others_see_the_connection_break_after_every_byte(dialect: Dialect
     assert got == b'data: {"a":1}\n\ndata: {"half'
 
 
+async def test_a_reason_to_stop_is_no_end_where_the_connection_breaks_after_it() -> None:
+    """https://github.com/anthropics/claude-code/issues/19143: what had to come of a call may be what is missing."""
+    cut = b'{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\\"a\\": \\"/ho"}}]}'
+    said = b'data: {"choices":[{"delta":' + cut + b',"finish_reason":"stop"}]}\n\n'
+    call, got = await passed(CHAT, Answer([said], breaks=True))
+    assert (call.end, call.broken, got) == (End.INCOMPLETE, True, said)
+    assert call.transcript(got)().note == "the arguments of a call are no whole JSON object"
+
+
 async def test_a_stream_of_a_kind_nobody_knows_ends_as_its_provider_ends_it() -> None:
     said = [b'data: {"progress":0.5}\n\n', b'data: {"progress":1.0}\n\n']
     call, got = await passed(OTHER, Answer(said))
