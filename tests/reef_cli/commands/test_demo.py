@@ -15,6 +15,8 @@ from tests.fakes.daemon import running_daemon
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef, Result
 
+COVERS = ("reef_cli/demo/loop.py",)
+
 
 def test_a_provider_has_no_weights_to_train_and_the_next_step_is_named(served: Served, cli: Reef) -> None:
     told = cli("demo", "--quick")

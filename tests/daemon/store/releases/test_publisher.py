@@ -16,6 +16,8 @@ from daemon.store.releases import Releases
 from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import ACCEPTED, BASE_MODEL, candidate, judged, released, write_weights
 
+COVERS = ("daemon/store/releases/weights.py",)
+
 
 def test_a_first_release_is_whole(releases: Releases, git: Git) -> None:
     assert releases.head("default") is None
