@@ -252,6 +252,16 @@ def test_count_tokens_agrees_with_what_is_read(embedded: RunningDaemon) -> None:
     assert json.loads(raw)["input_tokens"] == usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
 
 
+def test_input_tokens_agree_with_what_is_read_of_the_whole_conversation(embedded: RunningDaemon) -> None:
+    path, fields = "/v1/responses", {"model": "default", "instructions": "Be brief.", "temperature": 0}
+    first = json.loads(embedded.post(path, fields | {"input": "How many tokens?", "max_output_tokens": 8})[2])
+    asked = fields | {"input": "And now?", "previous_response_id": first["id"]}
+    counted = json.loads(embedded.post(f"{path}/input_tokens", asked)[2])
+    second = json.loads(embedded.post(path, asked | {"max_output_tokens": 8})[2])
+    assert counted == {"object": "response.input_tokens", "input_tokens": second["usage"]["input_tokens"]}
+    assert counted["input_tokens"] > first["usage"]["input_tokens"]
+
+
 def test_models_are_listed_for_both_vendors_clients(embedded: RunningDaemon) -> None:
     listed = json.loads(embedded.open("/v1/models", b"", method="GET").read())
     assert listed["object"] == "list"
