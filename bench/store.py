@@ -23,12 +23,12 @@ from bench.figures import Figure, tell
 from bench.queries import searches, varied
 from daemon.core.ids import new_id
 from daemon.core.records import Dialect, End, Exchange, StoredMessage, TokenSpan, Transcript, Usage
-from daemon.core.redact import Redactor
 from daemon.store import ledger
 from daemon.store.connection import open_writer
 from daemon.store.db import Store
 from daemon.store.migrations import migrate
 from daemon.store.names import Names
+from daemon.store.preparing import Prepared
 
 _HEAD = b'{"model":"m","messages":['
 _FINAL_BYTES = 340_000
@@ -158,11 +158,11 @@ def record_cost(folder: Path, made: Sequence[Turn]) -> None:
     path.parent.mkdir()
     db = open_writer(path, "normal")
     migrate(db)
-    writer, taken = ledger.Ledger(Names(), Redactor(b"bench").redact), []
+    writer, taken = ledger.Ledger(Names()), []
     for one in made:
         db.execute("BEGIN IMMEDIATE")
         begin = time.thread_time()
-        writer.append(db, ledger.Prepared(one.exchange, one.transcript))
+        writer.append(db, Prepared(one.exchange, one.transcript))
         taken.append((time.thread_time() - begin) * 1e6)
         db.execute("COMMIT")
     db.close()

@@ -8,12 +8,14 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from adapters import base, receipt
 from adapters.pi import OLDEST_NODE
 from adapters.plan import find_node
 from daemon.core import keys
@@ -53,6 +55,7 @@ def everything(place: Home) -> Iterator[Check]:
     yield engine()
     yield model(place, told)
     yield from remotes(place, config, told)
+    yield from agents(place, told)
     yield git()
     yield node()
     yield path()
@@ -192,6 +195,24 @@ def _key(engine: str, source: str) -> Check:
     except ReefError as error:
         return Check(f"{engine} key", "fail", error.message, error.hint)
     return Check(f"{engine} key", "ok", source)
+
+
+def agents(place: Home, told: dict[str, Any] | None) -> Iterator[Check]:
+    """Whether what was pointed at Reef has really asked it: an agent whose settings are passed over says nothing."""
+    if told is None:
+        return
+    asked: Counter[str] = Counter()
+    for row in Client(place.socket).get("/reef/rollups", unit="day", by="agent")["items"]:
+        asked[row["agent"] or "others"] += row["records"]
+    silent = [name for name in base.ADAPTERS if receipt.read(place.root, name) is not None and not asked[name]]
+    if silent:
+        fix = f"ask {silent[0]} something with {place.commands / f'reef-{silent[0]}'}; if this stays, see: reef logs"
+        yield Check("agents", "warn", f"{' and '.join(silent)} installed, but no request has come in 30 days", fix)
+    elif not asked:
+        fix = "reef env AGENT says what an agent needs; ask it something, and look again"
+        yield Check("agents", "warn", "no request has come in 30 days", fix)
+    else:
+        yield Check("agents", "ok", f"requests in 30 days: {', '.join(f'{n} of {name}' for name, n in asked.items())}")
 
 
 def git() -> Check:

@@ -3,12 +3,12 @@
 Folding keeps a line of what it hides, and says how much that is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reef_cli import output
 
-_MARKS = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
+_MARKS = {role: role for role in ("user", "assistant", "system", "tool", "earlier")}
 _SIGNALS = {
     "refused": "a tool call was refused",
     "stopped": "it was stopped",
@@ -22,22 +22,12 @@ def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
     """The session's heading, then its records, each with what it added."""
     session = trace["session"]
     yield output.bold(output.one_line(session["title"] or "untitled", 100))
-    facts = [
-        session["id"],
-        session["agent"] or "unknown agent",
-        f"scenario {session['scenario']}",
-        output.count(session["turns"], "turn"),
-        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
-    ]
-    if session["cwd"]:
-        facts.append(session["cwd"])
-    if session["score"] is not None:
-        facts.append(f"score {session['score']:g}")
-    yield output.visible(", ".join(facts), keep="")
+    rated = [] if session["score"] is None else [f"score {session['score']:g}"]
+    yield output.visible(", ".join(facts(session) + rated), keep="")
     for entry in trace["records"]:
         yield ""
         yield output.dim(record_line(entry["record"], preview=False))
-        for message in [*entry["new_messages"], *([entry["answer"]] if entry["answer"] else [])]:
+        for message in messages(entry, full=full):
             yield from _message(message, full)
         if entry["record"]["error"]:
             yield f"  error: {output.one_line(entry['record']['error'], 200)}"
@@ -45,6 +35,37 @@ def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
             yield f"  * {report_line(report)}"
         if told := signals_line(entry):
             yield output.dim(f"  {told}")
+
+
+def facts(session: Mapping[str, Any]) -> list[str]:
+    """What stands below a session's title."""
+    return [
+        session["id"],
+        session["agent"] or "unknown agent",
+        f"scenario {session['scenario']}",
+        output.count(session["turns"], "turn"),
+        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
+        *([session["cwd"]] if session["cwd"] else []),
+    ]
+
+
+def messages(entry: Mapping[str, Any], *, full: bool = False) -> Iterator[Mapping[str, Any]]:
+    """What a record added, and its answer. Unless ``full``, what only came along, said before, is one message of the
+    role ``earlier``."""
+    earlier = [message for message in entry["new_messages"] if message.get("earlier") and not full]
+    for message in entry["new_messages"]:
+        if full or not message.get("earlier"):
+            yield message
+        elif message is earlier[-1]:
+            yield {"role": "earlier", "parts": [_earlier(earlier)]}
+    if entry["answer"]:
+        yield entry["answer"]
+
+
+def _earlier(said: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    found = (part.get("text") or part.get("content") or part.get("arguments") for one in said for part in one["parts"])
+    count = output.count(len(said), "message")
+    return {"type": "earlier", "name": f"{count} from before", "text": "\n".join(filter(None, found))}
 
 
 def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
@@ -91,7 +112,7 @@ def verdict(report: Mapping[str, Any]) -> str:
 def _message(message: Mapping[str, Any], full: bool) -> Iterator[str]:
     role = _MARKS.get(message["role"], "message")
     shown = [line for part in message["parts"] for line in _part(part, role, full)]
-    if role != "tool":  # a result carries its own mark
+    if role not in ("tool", "earlier"):  # these carry their own mark
         yield output.bold(role)
     yield from (f"  {line}" for line in shown)
 
@@ -109,6 +130,8 @@ def _part(part: Mapping[str, Any], role: str, full: bool) -> list[str]:
             return _maybe(f"thinking ({len(part['text'])} characters) ", part["text"], full)
         case "image":
             return [f"[image {output.one_line(part['media_type'], 40)} {output.one_line(part['source'], 80)}]"]
+        case "earlier":
+            return [_folded(f"{part['name']}: ", part["text"])]
         case "tool_use":
             return _maybe(f"> {output.one_line(part['name'], 60)} ", part["arguments"], full)
         case "tool_result":

@@ -24,7 +24,7 @@ from adapters.session import Place
 from daemon.core.errors import NotFound, ReefError, Unreachable, UsageError
 from daemon.core.ids import new_id
 from daemon.core.paths import Home, home
-from reef_cli import diagnostics
+from reef_cli import diagnostics, proxies
 from reef_cli.lifecycle import ensure_daemon
 
 _POLL_SECONDS: Final = 60
@@ -80,10 +80,7 @@ def _ready(where: Home, name: str) -> tuple[str, list[str], dict[str, str]]:
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     """The agent's: this process's with the changes, and with the daemon's address kept out of any proxy."""
-    found: dict[str, str | None] = {**os.environ, **changes}
-    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
-        for name in ("NO_PROXY", "no_proxy"):
-            found[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1")))
+    found = {**os.environ, **changes, **proxies.around(os.environ)}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -1,7 +1,8 @@
 """Runs every check: format, lint, types, layers, tests. ``tests/check`` starts it with any Python; it needs no more.
 
-The environment is made once for each set of locked requirements and kept in the user's cache, so that a second clone
-starts at once. The engine's wheel and the default model are kept there too. Ends with a table of where the time went.
+The environment is made once for each set of locked requirements and kept in the user's cache, with what mypy found
+out, so that a second clone starts at once. The engine's wheel and the default model are kept there too. Ends with a
+table of where the time went.
 """
 
 import argparse
@@ -75,7 +76,7 @@ def _checks(python: str, pytest_arguments: list[str], *, fix: bool, slow: bool) 
     return [
         Step("format", (python, "-m", "ruff", "format", *([] if fix else ["--check"]))),
         Step("lint", (python, "-m", "ruff", "check", *(["--fix"] if fix else []))),
-        Step("types", (python, "-m", "mypy", *packages)),
+        Step("types", (python, "-m", "mypy", f"--cache-dir={Path(python).parents[1] / 'mypy'}", *packages)),
         Step("layers", (str(Path(python).with_name("lint-imports")),)),
         Step("tests", (python, "-m", "pytest", "--durations=10", "--durations-min=1", *scope, *pytest_arguments)),
     ]

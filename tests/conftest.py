@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from hypothesis import settings
 
 from daemon.core.paths import Home
 from tests import default_model
@@ -21,6 +22,12 @@ ROOT = Path(__file__).parents[1]
 
 # Daemons and engines that a test starts run from anywhere; they must find this clone, not an installed package.
 os.environ["PYTHONPATH"] = str(ROOT)
+
+# Generated examples: the same ones every time, unless new ones are asked for; a busy machine is no defect.
+settings.register_profile(
+    "reef", deadline=None, database=None, max_examples=60, derandomize=not os.environ.get("REEF_TEST_SOAK")
+)
+settings.load_profile("reef")
 
 # Programs that a shell starts in the background ignore Ctrl-C, and so would all that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -90,15 +97,6 @@ def _new_home() -> Iterator[Home]:
     home.prepare()
     yield home
     shutil.rmtree(root, ignore_errors=True)
-
-
-@pytest.fixture
-def disk_path() -> Iterator[Path]:
-    """A folder on the clone's own disk: /tmp may be memory, where fsync costs nothing and proves nothing."""
-    cache = ROOT / ".cache"
-    cache.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="test-", dir=cache) as folder:
-        yield Path(folder)
 
 
 @pytest.fixture

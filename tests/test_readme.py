@@ -35,3 +35,15 @@ def test_every_exit_code_is_told() -> None:
 @pytest.mark.parametrize("path", re.findall(r"\b(?:tests/check|install\.sh|AGENTS\.md)\b", README))
 def test_every_file_it_names_is_there(path: str) -> None:
     assert (Path(__file__).parents[1] / path).exists()
+
+
+def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
+    """A proxy's own page, piped into a shell (ollama/ollama#7772)."""
+    commands = [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", README.replace("\\\n", ""), re.S)
+        for line in block.splitlines()
+    ]
+    asked = [line for line in commands if "curl " in line and "localhost" in line]
+    assert asked
+    assert [line for line in asked if "--noproxy '*'" not in line] == []

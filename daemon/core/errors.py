@@ -124,7 +124,7 @@ class UpstreamUnreachable(EngineError):
 
 
 class BrokeOff(EngineError):
-    """The provider began to answer, and its answer has no end."""
+    """An engine began to answer, and its answer has no end."""
 
     kind, status = "upstream_broke_off", 502
 

@@ -217,6 +217,8 @@ class Transcript:
     root: bytes
     answer: StoredMessage | None
     response: bytes
+    #: How the system prompt begins that stands before the messages.
+    system: str = ""
     tools: int = 0
     usage: Usage = Usage()
     stop_reason: str | None = None
@@ -281,3 +283,4 @@ class Appended:
     usage: Usage = Usage()
     model: str | None = None
     stop_reason: str | None = None
+    agent: str | None = None

@@ -57,33 +57,33 @@ _NO_SECRETS: Final = (
 )  # fmt: skip
 _VALUE: Final = re.compile(rb"[A-Za-z0-9_+/.~-]{16,4096}={0,2}")
 _SECRET: Final = re.compile(
-    rb"secret[A-Za-z0-9_-]{0,24}(?:\\{0,3}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,3}[\"'])?([A-Za-z0-9_+/.~-]{16,4096}={0,2})",
+    rb"secret[A-Za-z0-9_-]{0,24}(?:\\{0,7}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,7}[\"'])?([A-Za-z0-9_+/.~-]{16,4096}={0,2})",
     re.IGNORECASE,
 )
-
 _PEM: Final = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.]|-(?!-)|\\+[nrt/])*"
     rb"(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 _PEM_NOISE: Final = re.compile(rb"\\+[nrt]|[^A-Za-z0-9+/=]")
-_URL_PASSWORD: Final = re.compile(rb":(?:\\{0,3}/){2}[^\s\"'\\/@:\[]{0,128}:([^\s\"'\\/@\[]{1,256})@")
-_PASSWORD: Final = re.compile(
-    rb"passw(?:or)?d[A-Za-z0-9_-]{0,16}(?:\\{0,3}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,3}[\"'])?"
-    rb"([^\s\"'\\,;&<>(){}\[\]$=]{6,128}={0,2})",
-    re.IGNORECASE,
+#: A letter that is not ASCII, as most JSON writers spell it.
+_SPELLED: Final = rb"\\{1,7}u(?!00[0-7])[0-9a-fA-F]{4}"
+_URL_PASSWORD: Final = re.compile(
+    rb":(?:\\{0,7}/){2}(?:[^\s\"'\\/@:\[]|" + _SPELLED + rb"){0,128}:((?:[^\s\"'\\/@\[]|" + _SPELLED + rb"){1,256})@"
 )
-_PWD: Final = re.compile(rb"pwd\s{0,4}=\s{0,4}([^\s\"'\\,;&<>(){}\[\]$/~=]{6,128}={0,2})", re.IGNORECASE)
-
-
+_PASSWORD: Final = re.compile(
+    rb"(?i)passw(?:or)?d[A-Za-z0-9_-]{0,16}(?:\\{0,7}[\"'])?\s{0,4}(?:=>|:=|=|:)\s{0,4}(?:\\{0,7}[\"'])?"
+    rb"((?:[^\s\"'\\,;&<>(){}\[\]$=]|" + _SPELLED + rb"){6,128}={0,2})"
+)
+_PWD: Final = re.compile(rb"pwd\s{0,4}=\s{0,4}((?:[^\s\"'\\,;&<>(){}\[\]$/~=]|" + _SPELLED + rb"){6,128}={0,2})", re.I)
 #: A header with cookies, as it stands in a log or a command; their names stay.
 _COOKIES: Final = re.compile(
-    rb"cookie(?:\\{0,3}[\"'])?\s{0,4}[:=]\s{0,4}(?:\\{0,3}[\"'])?((?:[^\s\"'\\=;]{1,64}=[^\s\"'\\;]{1,4096};?\s{0,2}){1,32})",
+    rb"cookie(?:\\{0,7}[\"'])?\s{0,4}[:=]\s{0,4}(?:\\{0,7}[\"'])?((?:[^\s\"'\\=;]{1,64}=[^\s\"'\\;]{1,4096};?\s{0,2}){1,32})",
     re.IGNORECASE,
 )
 _COOKIE: Final = re.compile(rb"=([A-Za-z0-9_+/.%~:|-]{16,4096}={0,2})")
-#: What stands, in lower case, where a pattern may match, and what its match is called.
+#: What stands, in lower case, where a pattern may match, and its name; the first three are of escaped slashes.
 _WORDS: Final = (
-    (b"://", _URL_PASSWORD, "credential"), (rb":\/\/", _URL_PASSWORD, "credential"),
+    *((b":" + slash + slash, _URL_PASSWORD, "credential") for slash in (rb"\/", rb"\\/", rb"\\\\/", b"/")),
     (b"passw", _PASSWORD, "credential"), (b"pwd", _PWD, "credential"), (b"secret", _SECRET, "token"),
 )  # fmt: skip
 
@@ -134,7 +134,7 @@ def _all(data: bytes) -> Iterator[_Match]:
     if b"PRIVATE KEY" in data:
         yield from ((m.start(), m.end(), "private-key") for m in _at(data, b"-----BEGIN ", _PEM, data))
     lower = data.lower()
-    for word, pattern, kind in _WORDS:
+    for word, pattern, kind in _WORDS if b"\\/" in data else _WORDS[3:]:
         if word in lower:
             for match in _at(data, word, pattern, lower):
                 yield *match.span(1), kind
@@ -263,7 +263,7 @@ def _named(data: bytes, chars: bytes, begin: int) -> _Match | None:
         if not begin or data[begin - 1] not in b"/+":
             break
         begin = chars.rfind(b"\0", max(0, begin - 64), begin - 1) + 1
-    before = data[max(0, begin - 8) : begin].rstrip(b" \t\"'\\")
+    before = data[max(0, begin - 16) : begin].rstrip(b" \t\"'\\")
     if not (before.endswith(_ASSIGNED) and _is_key_word(data, begin)) and not before.lower().endswith(_SCHEMES):
         return None
     begin = _start(data, begin)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 from daemon.core.config import EmbeddedConfig
-from daemon.core.errors import ContextOverflow, EngineError
+from daemon.core.errors import BrokeOff, ContextOverflow, EngineError
 from daemon.core.generation import EngineEvent, Finished, Started
 from daemon.core.records import ChatRequest, Text, ToolResult, Usage
 from daemon.engines.base import EngineState, EngineStatus, LoraFile, ModelFile
@@ -69,7 +69,8 @@ class LlamaCpp:
                     return
                 except WorkerDied as error:
                     if started or attempt == 2:
-                        raise EngineError(f"{error} while it answered", hint="send the request again") from error
+                        ended = BrokeOff if started else EngineError
+                        raise ended(f"{error} while it answered", hint="send the request again") from error
                 finally:
                     await events.aclose()
         finally:

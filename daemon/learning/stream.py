@@ -19,6 +19,7 @@ from daemon.core.records import Dialect, Message
 from daemon.store.experience import Raw, Wanted
 from daemon.store.learning import Learning
 from daemon.wire.base import dialect as codec_of
+from daemon.wire.parts import calls_are_whole
 
 #: Tenths of all sessions, by a hash of their id.
 _SEARCH, _GATE = 8, 9
@@ -115,7 +116,9 @@ def _merged(first: Experience, again: Experience) -> Experience:
 
 
 def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Experience]]:
-    """Those with words in their answer."""
+    """Those with words in their answer, and no call in it that was cut off: some providers end such a one as if it were
+    whole.
+    """
     systems: dict[tuple[bytes, bytes], tuple[Message, ...]] = {}
     parsed: dict[tuple[Dialect, bytes], Message] = {}
     for raw in raws:
@@ -123,8 +126,8 @@ def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Expe
         around = (raw.head, raw.tail)
         if around not in systems:
             systems[around] = _system(raw)
-        answer = read(raw.answer.raw).text
-        if not answer.strip():
+        said = read(raw.answer.raw)
+        if not said.text.strip() or not calls_are_whole(said):
             continue
         yield (
             raw,
@@ -138,7 +141,7 @@ def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Expe
                 staleness=max(0, head - number_of(raw.release_id)),
                 weights=raw.weights,
                 prompt=(*systems[around], *(read(message.raw) for message in raw.messages)),
-                answer=answer,
+                answer=said.text,
                 feedback=raw.feedback,
                 completion_ids=raw.completion_ids,
                 logprobs=raw.logprobs,

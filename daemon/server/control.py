@@ -75,7 +75,7 @@ async def status(request: Request) -> Response:
             "protocol": PROTOCOL,
             "pid": os.getpid(),
             "started_ns": daemon.started_ns,
-            "uptime_s": (time.time_ns() - daemon.started_ns) / 1e9,
+            "uptime_s": time.monotonic() - daemon.began,
             "home": str(daemon.home.root),
             "url": f"http://127.0.0.1:{daemon.port}",
             "port": daemon.port,
@@ -170,7 +170,7 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
         "records": [
             {
                 "record": row,
-                "new_messages": [_readable(row, message) for message in store.new_messages(row.receipt)],
+                "new_messages": _added(row, store.new_messages(row.receipt)),
                 "answer": _readable(row, found) if (found := store.answer(row.receipt)) else None,
                 "reports": reports.get(row.receipt, []),
                 "signals": signals.get(row.seq, []),
@@ -178,6 +178,16 @@ def _trace(daemon: Runtime, name: str) -> dict[str, object]:
             for row in rows
         ],
     }
+
+
+def _added(row: RecordRow, added: list[StoredMessage]) -> list[dict[str, object]]:
+    """What a request brought; ``earlier`` is what stands up to an answer that came along: examples of the agent's, or
+    what was said before Reef was there. Nobody typed it now."""
+    answered = max((n for n, message in enumerate(added) if message.role == "assistant"), default=-1)
+    return [
+        _readable(row, message) | ({"earlier": True} if n <= answered and message.role != "system" else {})
+        for n, message in enumerate(added)
+    ]
 
 
 def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:

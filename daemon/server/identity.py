@@ -1,7 +1,7 @@
 """Who is calling: scenario, agent, conversation and place, read from the headers alone.
 
 Facts per agent are in the tests (recorded headers of real ones). What the body tells about the conversation is the
-store's business: it matches messages.
+store's business: it matches messages, and knows agents by their prompts.
 """
 
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+from daemon.core.agents import by_user_agent
 from daemon.core.errors import UsageError
 
 DEFAULT_SCENARIO: Final = "default"
@@ -29,14 +30,6 @@ _SESSION_HEADERS: Final = (
     "x-affinity",
 )
 
-#: First words of user agents, as the agents send them.
-_AGENTS: Final = (
-    ("pi/", "pi"),
-    ("claude-cli/", "claude-code"),
-    ("codex", "codex"),
-    ("opencode/", "opencode"),
-    ("QwenCode/", "qwen-code"),
-)
 _MAX_FIELD: Final = 512
 #: 4096 bytes, each as ``%xx``: a path that is cut is another folder.
 _MAX_PATH: Final = 3 * 4096
@@ -78,11 +71,11 @@ def identify(headers: Mapping[str, str]) -> Identity:
     cwd, commit = _workspace(codex)
     return Identity(
         scenario=scenario_name(headers.get("x-reef-scenario")),
-        agent=field.get("x-reef-adapter") or _agent(field.get("user-agent", "")),
+        agent=field.get("x-reef-adapter") or by_user_agent(field.get("user-agent", "")),
         session_keys=tuple(keys),
         subagent=field.get("x-claude-code-agent-id") or _thread(field),
         spawner=field.get("x-claude-code-parent-agent-id") or _other(field, "x-codex-parent-thread-id"),
-        side=codex.get("request_kind", "turn") != "turn" or field.get("x-openai-memgen-request") == "true",
+        side=_aside(codex) or field.get("x-openai-memgen-request") == "true",
         # A header is ASCII, a path may be anything.
         cwd=unquote(headers["x-reef-cwd"][:_MAX_PATH]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
         commit=field.get("x-reef-commit") or field.get(f"{_TAG}commit") or commit,
@@ -110,6 +103,11 @@ def _codex(turn: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _aside(codex: dict[str, Any]) -> bool:
+    """Codex: a call that is no turn, or one for a title, which has a thread and a session of its own."""
+    return codex.get("request_kind", "turn") != "turn" or codex.get("thread_source") == "thread_title"
+
+
 def _workspace(codex: dict[str, Any]) -> tuple[str | None, str | None]:
     """Codex's first workspace: its path, and the commit where it is a repository."""
     workspaces = codex.get("workspaces")
@@ -117,10 +115,3 @@ def _workspace(codex: dict[str, Any]) -> tuple[str | None, str | None]:
         commit = known.get("latest_git_commit_hash") if isinstance(known, dict) else None
         return path[:_MAX_FIELD], commit[:_MAX_FIELD] if isinstance(commit, str) else None
     return None, None
-
-
-def _agent(user_agent: str) -> str | None:
-    for start, name in _AGENTS:
-        if user_agent.startswith(start):
-            return name
-    return user_agent.partition("/")[0][:40] or None

@@ -16,8 +16,6 @@ from daemon.wire.encoding import Undecodable, decoded
 
 _T = TypeVar("_T")
 _DISCARD_SECONDS: Final = 2.0
-#: Longest pause of a client inside its body.
-STALLED_SECONDS: Final = 60.0
 
 
 class ClientGone(Exception):
@@ -74,16 +72,17 @@ async def discard(receive: Receive) -> None:
                 pass
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: float = STALLED_SECONDS) -> bytes:
-    """The whole body. Raises ClientGone, TooSlow after a pause of ``patience`` seconds, and TooLarge: at once where the
-    client asks first (``expect``), else after the body has gone by, since most clients only look for an answer once
-    they have sent everything.
+async def read_body(scope: Scope, receive: Receive, limit: int, *, patience: float = Connection.body_seconds) -> bytes:
+    """The whole body. Raises ClientGone, TooSlow after a pause of its connection's ``body_seconds`` (``patience``
+    without one), and TooLarge: at once where the client asks first (``expect``), else after the body has gone by, since
+    most clients only look for an answer once they have sent everything.
     """
     headers = dict(scope["headers"])
     told = headers.get(b"content-length", b"")
     if b"expect" in headers and told.isdigit() and int(told) > limit:
         raise _too_large(int(told), limit)
     connection: Connection | None = scope.get("reef.connection")
+    patience = patience if connection is None else connection.body_seconds
     parts: list[bytes] = []
     size = 0
     while True:

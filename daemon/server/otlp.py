@@ -79,7 +79,7 @@ def _facts(exchange: Exchange, appended: Appended, clean: Clean) -> dict[str, ob
         "gen_ai.usage.cache_read.input_tokens": usage.cached or None,
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning or None,
         "gen_ai.conversation.id": appended.session,
-        "gen_ai.agent.name": None if exchange.agent is None else clean(exchange.agent),
+        "gen_ai.agent.name": None if appended.agent is None else clean(appended.agent),
         "error.type": None if exchange.end is End.OK else error,
         "http.response.status_code": exchange.status or None,
         "reef.receipt": exchange.receipt,

@@ -13,10 +13,12 @@ from daemon.engines.base import Headers
 from daemon.server.exchange import RECORDED, Call
 from daemon.server.pulse import Pulse
 from daemon.wire.encoding import Undecodable, Undoing, decoded
-from daemon.wire.sse import Relay, whole
+from daemon.wire.sse import Relay, says_nothing, whole
 
 SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 JSON: Final = [(b"content-type", b"application/json")]
+#: Answers that have no body, and must not tell of its length.
+_BODILESS: Final = (204, 304)
 
 
 def header(headers: Headers, name: bytes) -> str:
@@ -27,7 +29,8 @@ def header(headers: Headers, name: bytes) -> str:
 class Outgoing:
     """The response on its way out: passes bytes on at once, keeps the last ones until `finish`.
 
-    "Last" is an SSE stream's terminal event, or the last chunk of anything else.
+    "Last" is an SSE stream's terminal event, or the last chunk of anything else. The first ones wait too, while a
+    stream only says that it is alive: until then it can still become an error of its own.
     """
 
     def __init__(self, call: Call, send: Send) -> None:
@@ -36,6 +39,7 @@ class Outgoing:
         self._captured: list[bytes] = []
         self._room = RECORDED
         self._held = b""
+        self._early = b""
         self._relay: Relay | None = None
         self._headers: Headers = []
         self._pulse: Pulse | None = None
@@ -64,11 +68,13 @@ class Outgoing:
         if self._writing or (self.begun and (relay is None or relay.finishing or not relay.between)):
             return
         if not self.started:  # a status cannot be told any more, yet without a word the client would give up
-            call.status, call.stream = 200, True
-            self._headers = [*SSE, *self._own()]
-            self._relay = Relay()
+            if not self.begun:
+                call.status, call.stream = 200, True
+                self._headers = [*SSE, *self._own()]
+                self._relay = Relay()
             await self._start()
-        await self._send({"type": "http.response.body", "body": call.keepalive(), "more_body": True})
+        early, self._early = self._early, b""
+        await self._send({"type": "http.response.body", "body": early + call.keepalive(), "more_body": True})
 
     async def verdict(self) -> tuple[bool, bool]:
         """Whether what passed was complete by its own dialect's word (always, unless it was an SSE stream), and whether
@@ -90,7 +96,7 @@ class Outgoing:
         return b"".join(self._captured)
 
     async def begin(self, status: int, headers: Headers) -> None:
-        """Take status and headers; a stream's go out at once, with the receipt."""
+        """Take status and headers; a stream's go out with its first word, and the receipt with them."""
         call = self._call
         self.begun = True
         encoding = header(headers, b"content-encoding")
@@ -105,7 +111,8 @@ class Outgoing:
             # is on disk, and nothing of ours could stand in the place of what is missing.
             self._headers = [pair for pair in self._headers if pair[0].lower() != b"content-length"]
             self._relay = Relay() if not call.encoding else None
-            await self._start()
+            if self._relay is None:
+                await self._start()
 
     async def feed(self, chunk: bytes) -> None:
         """Pass on what may go; keep the rest."""
@@ -117,7 +124,9 @@ class Outgoing:
                 raise EngineError(f"the provider's answer cannot be read: {error}", hint="reef doctor") from None
         self._capture(chunk)
         if self._relay is not None:
-            ready = self._relay.feed(chunk)
+            ready, self._early = self._early + self._relay.feed(chunk), b""
+            if not self.started and says_nothing(ready):
+                ready, self._early = b"", ready
         else:
             ready, self._held = self._held, chunk
         if ready:
@@ -156,7 +165,7 @@ class Outgoing:
         self._call.encoding = ""
         self._headers = [*headers, *self._own()]
         self._captured = [body]
-        self._held = body
+        self._held, self._early = body, b""
         self._relay = None
 
     async def flush(self) -> None:
@@ -170,12 +179,13 @@ class Outgoing:
         await self._write(self._take(), more=False)
 
     def _take(self) -> bytes:
-        held, self._held = self._held, b""
+        held, self._held, self._early = self._early + self._held, b"", b""
         return held + (self._relay.release() if self._relay is not None else b"")
 
     async def _write(self, data: bytes, *, more: bool) -> None:
         if not self.started:
-            if not more and not any(name.lower() == b"content-length" for name, _ in self._headers):
+            bodiless = self._call.status in _BODILESS
+            if not more and not bodiless and not any(name.lower() == b"content-length" for name, _ in self._headers):
                 self._headers.append((b"content-length", str(len(data)).encode()))
             await self._start()
         self._writing = True

@@ -19,6 +19,8 @@ class Connection(HttpToolsProtocol):
 
     #: How long a client may read nothing while there is something to read.
     stalled_seconds = 300.0
+    #: Longest pause of a client inside its body.
+    body_seconds = 60.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -20,7 +20,6 @@ from daemon.core.errors import (
     EngineUnavailable,
     ReefError,
     TooLarge,
-    TooSlow,
 )
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
@@ -29,13 +28,14 @@ from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
-from daemon.server.outgoing import JSON, Outgoing
+from daemon.server.outgoing import Outgoing
 from daemon.server.recorder import Recorder
-from daemon.server.relaying import breaks, pass_on, refuse, worded
+from daemon.server.relaying import breaks, head_of, pass_on, refuse, worded
 from daemon.server.rendering import Answer, render
 from daemon.server.routing import Router, Target, another_may_answer
 from daemon.server.translation import Translation, spoken
 from daemon.wire.rename import renamed
+from daemon.wire.seal import foreign
 
 _log = logging.getLogger("reef.proxy")
 
@@ -143,7 +143,7 @@ class DataPlane:
         try:
             if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
                 engine = cast(RelayEngine, target.engine)
-                if call.dialect not in engine.dialects:
+                if call.dialect not in engine.dialects or foreign(call.dialect, body):
                     return await self._translate(call, outgoing, target, body, last=last)
                 request = call.upstream() if target.model is None else call.upstream_as(renamed(body, target.model))
                 return await self._relay(call, outgoing, engine, request, last=last)
@@ -175,7 +175,7 @@ class DataPlane:
         return await self._recorder.conversation(call.identity.scenario, body)
 
     async def _translate(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
-        """As `_relay`, by an engine that speaks another dialect."""
+        """As `_relay`, by an engine that speaks another dialect, or must not see what another engine sealed."""
         request = await asyncio.to_thread(call.codec.parse, await self._whole(call, body))
         asked = replace(request, model=target.model or request.model)
         engine = cast(RelayEngine, target.engine)
@@ -225,9 +225,4 @@ class DataPlane:
         if outgoing.started:
             outgoing.hold(call.failure(error.status, error.kind, message))
             return
-        headers = [*JSON]
-        if isinstance(error, EngineUnavailable):
-            headers.append((b"retry-after", b"5"))
-        if isinstance(error, TooLarge | TooSlow):
-            headers.append((b"connection", b"close"))
-        outgoing.replace(error.status, headers, call.codec.error(error.status, error.kind, message))
+        outgoing.replace(error.status, head_of(error), call.codec.error(error.status, error.kind, message))

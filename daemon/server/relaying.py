@@ -7,9 +7,9 @@ its dialect.
 from contextlib import suppress
 from typing import Final
 
-from daemon.core.errors import EngineError, ReefError, UpstreamUnreachable
+from daemon.core.errors import EngineError, EngineUnavailable, ReefError, TooLarge, TooSlow, UpstreamUnreachable
 from daemon.core.records import Dialect, End
-from daemon.engines.base import RelayResponse
+from daemon.engines.base import Headers, RelayResponse
 from daemon.server.exchange import Call
 from daemon.server.outgoing import JSON, Outgoing, header
 from daemon.server.translation import Refusal
@@ -17,6 +17,9 @@ from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.errors import error_message, provider_error
 from daemon.wire.sse import events
 
+#: Seconds until an engine that loads is asked again. Claude Code gives up at once where it is told of over a minute.
+_SOON: Final = b"5"
+_HINT: Final = "reef doctor"
 _OK: Final = 200
 _BROKEN: Final = 502
 _OVERLOADED: Final = 503
@@ -38,22 +41,33 @@ async def pass_on(call: Call, outgoing: Outgoing, response: RelayResponse) -> No
         async for chunk in response.chunks():
             await outgoing.feed(chunk)
     except EngineError as error:
-        call.end, call.error = End.INCOMPLETE, error.message
-        call.broken = not _told(call, outgoing, error)
+        call.broken = not _cut(call, outgoing, error)
         if call.broken:
             await outgoing.flush()
         return
-    if call.end is not End.OK:
-        return
+    if call.end is End.OK:
+        await _judge(call, outgoing)
+
+
+async def _judge(call: Call, outgoing: Outgoing) -> None:
+    """What an answer that came to its end says of itself."""
     complete, failed = await outgoing.verdict()
     if failed:
         call.end, call.error = End.ERROR, f"the provider sent an error inside its {call.status}"
         if call.dialect is Dialect.RESPONSES and call.stream:
             _fail(call, outgoing)
     elif not complete and call.dialect is not Dialect.OTHER:  # of which only its provider knows how it ends
-        cut = UpstreamUnreachable("the provider's stream ended without its last event", hint="reef doctor")
-        call.end, call.error = End.INCOMPLETE, cut.message
-        _told(call, outgoing, cut)
+        _cut(call, outgoing, UpstreamUnreachable("the provider's stream ended without its last event", hint=_HINT))
+
+
+def _cut(call: Call, outgoing: Outgoing, error: EngineError) -> bool:
+    """An answer without an end; whether its client is told so. Raises ``error`` for a stream that said nothing yet:
+    agents ask again after a 502, and not after a 200 that is empty.
+    """
+    if call.stream and not outgoing.started:
+        raise error
+    call.end, call.error = End.INCOMPLETE, error.message
+    return _told(call, outgoing, error)
 
 
 def refuse(call: Call, outgoing: Outgoing, refusal: Refusal) -> None:
@@ -110,6 +124,16 @@ async def _tell_late(call: Call, outgoing: Outgoing, response: RelayResponse) ->
     call.error = call.error or "the provider answered with no stream"
     message = f"{call.error}: {error_message(said)}"
     outgoing.hold(call.codec.error_event(response.status, "upstream_error", message))
+
+
+def head_of(error: ReefError) -> Headers:
+    """The headers of an error of our own."""
+    headers = [*JSON]
+    if isinstance(error, EngineUnavailable):
+        headers.append((b"retry-after", _SOON))
+    if isinstance(error, TooLarge | TooSlow):
+        headers.append((b"connection", b"close"))
+    return headers
 
 
 def worded(error: ReefError) -> str:

@@ -59,6 +59,8 @@ class Runtime:
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started_ns: int = field(default_factory=time.time_ns)
+    #: The same by a clock that nobody sets.
+    began: float = field(default_factory=time.monotonic)
 
 
 @asynccontextmanager

@@ -11,13 +11,14 @@ from daemon.core.records import Dialect, End, Kind
 from daemon.store import messages as content
 from daemon.store import signals
 from daemon.store.connection import Reader
+from daemon.store.recent import Unread
 from daemon.store.requests import added
 
 #: Records a transaction: a few ms, so that a waiting record is not kept long.
 BATCH = 32
 
 
-def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) -> int:
+def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None, unread: Unread) -> int:
     """Do the next records inside the writer's transaction; returns how many there were. Without ``read`` there are no
     signals."""
     mark = db.execute("SELECT indexed FROM tally").fetchone()[0]
@@ -28,12 +29,18 @@ def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None) 
     ).fetchall()
     found: list[tuple[int, list[signals.Signal]]] = []
     for seq, answer, seen, kept, blob, *facts in rows:
-        ids = added(db, seq, (seen, kept, blob))
-        said = content.messages(reader, ids if answer is None else [*ids, answer])
+        said = unread.take(seq)
+        if said is None:
+            ids = added(db, seq, (seen, kept, blob))
+            said = tuple(content.messages(reader, ids if answer is None else [*ids, answer]))
         db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(said)))
         if read is not None:
             shown = _shown(db, seq, facts)
-            told = [read(shown.dialect, one.raw) for one in said[: len(ids)]] if shown.parent is not None else []
+            told = (
+                [read(shown.dialect, one.raw) for one in said[: len(said) - (answer is not None)]]
+                if shown.parent is not None
+                else []
+            )
             found.append((seq, list(signals.of(shown, told))))
     if rows:
         # Each table that is written after words makes the index write what it has.

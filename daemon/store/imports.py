@@ -12,9 +12,10 @@ from hashlib import blake2b
 from daemon.core.errors import Conflict, ReefError, UsageError
 from daemon.core.records import Appended, Exchange, Transcript
 from daemon.core.rows import NewReport
-from daemon.store import feedback
-from daemon.store.ledger import Ledger, Prepared, Redact, prepare
+from daemon.store import feedback, tree
+from daemon.store.ledger import Ledger
 from daemon.store.names import Names
+from daemon.store.preparing import Prepared, Redact, prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,29 @@ class Importer:
         return row is not None
 
     def _on_the_wire(self, db: sqlite3.Connection, new: Prepared) -> int | None:
-        """The record of the same exchange, known by its answer's id."""
+        """The record of the same exchange, known by its answer's id. A file that names none is of what was said alone:
+        the same prompt with the same answer is then the same exchange."""
+        if new.transcript.answer_id is None:
+            return _said_on_the_wire(db, new)
         row = db.execute(
             "SELECT seq FROM answer_id WHERE scenario = ? AND id = ?",
             (self._names.find(db, new.exchange.scenario), new.transcript.answer_id),
         ).fetchone()
         return None if row is None else int(row[0])
+
+
+def _said_on_the_wire(db: sqlite3.Connection, new: Prepared) -> int | None:
+    """The record of this prompt and answer that did not come from a file itself, in the same dialect."""
+    exchange, transcript = new.exchange, new.transcript
+    if transcript.answer is None or not transcript.messages:
+        return None
+    chain = tree.start(exchange.scenario, exchange.dialect, transcript.root)
+    for message in transcript.messages:
+        chain = tree.link(chain, message.key)
+    row = db.execute(
+        """SELECT p.seq FROM point p JOIN record r ON r.seq = p.seq JOIN request q ON q.seq = p.seq
+        WHERE p.hash = ? AND p.answered AND q.chain = ?
+        AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.receipt = r.receipt) LIMIT 1""",
+        (tree.link(chain, transcript.answer.key), chain),
+    ).fetchone()
+    return None if row is None else int(row[0])

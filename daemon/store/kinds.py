@@ -12,13 +12,22 @@ from daemon.core.records import Kind, StoredMessage
 
 #: A side call is short; a conversation that merely quotes one of these forms is not.
 _SHORT: Final = 6
+#: How Codex asks for a title, in a terminal and under an id of its own; and what stands before the words it repeats.
+_TITLE: Final = "Generate a concise, single-line task title"
+_TYPED: Final = "\n\nUser prompt:\n"
+#: How the prompts begin of requests for a summary that hold a conversation as text.
+_SUMMARIZERS: Final = (
+    "You are a context summarization assistant.",  # Pi
+    "You are a summarization agent creating a context checkpoint.",  # Hermes
+)
 #: How agents' own chores begin or what gives them away, as their requests were seen.
 _CHORES: Final = (
     "Generate a title for this conversation:",  # OpenCode
     "Generate a short, descriptive title (3-7 words) for a conversation",  # Hermes
     "Managed memory has TWO directories",  # Qwen Code, memory extraction
     "generates concise, one-line Git commit messages",  # Aider
-    "Generate a concise, single-line task title",  # Codex, in a terminal
+    _TITLE,
+    *_SUMMARIZERS,
 )
 #: How agents ask for the summary that takes the place of a history: in the last message, within so many letters.
 _COMPACTIONS: Final = (
@@ -42,7 +51,6 @@ class Facts:
     without one."""
 
     subagent: bool
-    retry: bool
     extends: Kind | None
     tools: int
     main_tools: int | None
@@ -52,9 +60,7 @@ class Facts:
 
 
 def classify(facts: Facts) -> Kind:
-    """The first that holds: retry, subagent, side, main."""
-    if facts.retry:
-        return Kind.RETRY
+    """The first that holds: subagent, side, main. What is tried again is told by `daemon.store.placing` alone."""
     if facts.subagent:
         return Kind.SUBAGENT
     if facts.aside:
@@ -78,10 +84,18 @@ def is_chore(messages: Sequence[StoredMessage]) -> bool:
     return False
 
 
+def titled(messages: Sequence[StoredMessage]) -> str:
+    """What the person typed, where this asks for a title and repeats it whole; else nothing."""
+    asked, _, typed = (messages[-1].text if messages else "").partition(_TYPED)
+    return typed if asked.startswith(_TITLE) else ""
+
+
 def is_compaction(messages: Sequence[StoredMessage]) -> bool:
     """Whether a request asks for a summary of all that it repeats, so that the agent can forget it."""
     if not messages or messages[-1].role != "user":
         return False
+    if len(messages) <= _SHORT and messages[0].text.startswith(_SUMMARIZERS):
+        return True
     beginning = messages[-1].text[:_LOOK]
     return any(form in beginning for form in _COMPACTIONS)
 

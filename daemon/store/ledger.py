@@ -1,35 +1,28 @@
 """Writing records: one exchange into its rows, inside the writer's transaction.
 
-Every exact byte must come back from what is written here, and nothing may be written that redaction has not seen. What
-the ledger remembers between records is only a shortcut; after a rollback it forgets everything.
+Every exact byte must come back from what is written here; redaction has seen it (`daemon.store.preparing`). What the
+ledger remembers between records is only a shortcut; after a rollback it forgets everything.
 """
 
-import dataclasses
 import json
 import sqlite3
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from daemon.core.records import Appended, End, Exchange, Kind, StoredMessage, Transcript
-from daemon.store import kinds, rollups, sessions, spans, titles, tree
+from daemon.core.records import Appended, End, Kind, StoredMessage, Transcript
+from daemon.store import kinds, rollups, sessions, spans, summaries, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
 from daemon.store.names import Names
 from daemon.store.packing import Packer
 from daemon.store.placing import Edge, Incoming, Place
 from daemon.store.placing import place as place_of
 from daemon.store.prefix import shared
-from daemon.store.recent import Recent, Remembered
-from daemon.store.requests import message_ids, request_hash
-
-Redact = Callable[[bytes], tuple[bytes, int]]
+from daemon.store.preparing import Prepared
+from daemon.store.recent import Recent, Remembered, Unread
+from daemon.store.requests import message_ids, packed, request_hash
 
 #: A request is kept whole again after this many links, so that reading one never walks further.
 _DEPTH: Final = 32
-#: No secret is shorter, and these are none.
-_SHORTEST: Final = 6
-_ROUTES: Final = frozenset({"/v1/chat/completions", "/v1/messages", "/v1/responses"})
 _RECORD: Final = f"""INSERT INTO record (receipt, session, scenario, kind, edge,
     parent, retry_of, dialect, "end", status,
     stream, started_ns, duration_us, first_byte_us,
@@ -40,50 +33,14 @@ _RECORD: Final = f"""INSERT INTO record (receipt, session, scenario, kind, edge,
 _REQUEST: Final = f"INSERT INTO request VALUES ({','.join('?' * 18)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An exchange with its transcript, ready for the transaction."""
-
-    exchange: Exchange
-    transcript: Transcript
-
-
-def prepare(exchange: Exchange, parse: Callable[[], Transcript], redact: Redact) -> Prepared:
-    """Parse outside the transaction. Whatever goes wrong, something comes back that can be stored."""
-    try:
-        return Prepared(exchange, parse())
-    except Exception as error:  # recording must not depend on an agent's bytes
-        return unsplit(exchange, redact, f"not parsed: {type(error).__name__}: {error}")
-
-
-def unsplit(exchange: Exchange, redact: Redact, note: str) -> Prepared:
-    """The exchange with its bodies whole and redacted, and without its token span."""
-    request, first = _readable(exchange.request, redact)
-    response, second = _readable(exchange.response, redact)
-    transcript = Transcript(
-        head=request, separator=b"", tail=b"", messages=(), root=bytes(16), answer=None, response=response,
-        redacted=first + second, note=titles.one_line(redact(note.encode("utf-8", "replace"))[0].decode()),
-    )  # fmt: skip
-    return Prepared(dataclasses.replace(exchange, span=None), transcript)
-
-
-def _readable(body: bytes, redact: Redact) -> tuple[bytes, int]:
-    """Only text: redaction can't look into compressed bytes, so they are not kept."""
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return b"", 0
-    return redact(body)
-
-
 class Ledger:
     """The writer's side of records. Used by the writer thread alone."""
 
-    def __init__(self, names: Names, redact: Redact) -> None:
+    def __init__(self, names: Names) -> None:
         self._names = names
-        self._redact = redact
         self._packer = Packer()
         self._recent = Recent()
+        self.unread = Unread()
         self._spans = spans.Remembered()
         self._counts = rollups.Counts()
 
@@ -99,6 +56,7 @@ class Ledger:
     def forget_records(self) -> None:
         """Some of those that are remembered may be gone."""
         self._recent.forget()
+        self.unread.forget()
         self._spans.forget()
 
     def finish(self, db: sqlite3.Connection) -> None:
@@ -106,7 +64,6 @@ class Ledger:
         self._counts.write(db)
 
     def append(self, db: sqlite3.Connection, prepared: Prepared) -> Appended:
-        prepared = self._shorn(prepared)
         exchange, transcript = prepared.exchange, prepared.transcript
         known = self._recent.get(exchange.scenario, exchange.dialect, transcript)
         raws = tuple([message.raw for message in transcript.messages])
@@ -127,16 +84,21 @@ class Ledger:
             None if transcript.answer is None else keep_message(db, self._packer, exchange.dialect, transcript.answer)
         )
         size = len(frame.head) + len(frame.tail) + sum(map(len, raws))
-        self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known, size))
+        seen = self._request(db, incoming, place, _Parts(seq, frame_id, kept, answer, known, size))
+        answers = () if transcript.answer is None else (transcript.answer,)
+        self.unread.put(seq, (*transcript.messages[seen:], *answers))
         self._bodies(db, incoming, seq, place.parent)
         self._points(db, incoming, seq, None if answer is None else answer.key)
         self._count(db, incoming, place, (session, seq))
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
-            Remembered(seq, (session, uid), raws, kept, chain, frame, frame_id, frame_hash, size),
+            Remembered(
+                seq, (session, uid), raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
+                frame_hash, size,
+            ),
         )  # fmt: skip
         t = transcript
-        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason)
+        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason, exchange.agent)
 
     def _points(self, db: sqlite3.Connection, new: Incoming, seq: int, answer: bytes | None) -> None:
         """Where later requests can join this one."""
@@ -144,25 +106,9 @@ class Ledger:
         if answer is not None:
             said = (*new.said, answer)
             tail = tree.tail(new.exchange.scenario, new.exchange.dialect, said, len(said) - 1)
-            found += [(tail, True)] if tail is not None else []
+            ends = (tail, *summaries.points(new.exchange, new.transcript))
+            found += [(point, True) for point in ends if point is not None]
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
-
-    def _shorn(self, prepared: Prepared) -> Prepared:
-        """With secrets out of the names and ids that came along: a key set as a model's name, a token in a path."""
-        e, t, clean = prepared.exchange, prepared.transcript, self._clean
-        names = (e.model_asked, e.agent, e.cwd, e.commit, e.subagent, e.spawner, t.model, t.answer_id)
-        said = "\0".join(name for name in (*names, *e.session_keys, *t.keys) if name)
-        if not self._redact(said.encode("utf-8", "replace"))[1]:
-            return prepared
-        exchange = dataclasses.replace(
-            e, model_asked=clean(e.model_asked) or "", agent=clean(e.agent), cwd=clean(e.cwd), commit=clean(e.commit),
-            subagent=clean(e.subagent), spawner=clean(e.spawner),
-            session_keys=tuple(clean(key) or "" for key in e.session_keys),
-        )  # fmt: skip
-        transcript = dataclasses.replace(
-            t, model=clean(t.model), answer_id=clean(t.answer_id), keys=tuple(clean(key) or "" for key in t.keys)
-        )
-        return Prepared(exchange, transcript)
 
     def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
         exchange, (_, seq) = new.exchange, at
@@ -189,8 +135,9 @@ class Ledger:
             if known is None
             else list(known.chain[: common + 1])
         )
+        alike = {} if known is None else {item.key: item.id for item in (*known.kept[common:], *known.answers)}
         for message in transcript.messages[common:]:
-            item = keep_message(db, self._packer, exchange.dialect, message)
+            item = keep_message(db, self._packer, exchange.dialect, message, like=alike.get(message.key))
             kept.append(item)
             chain.append(tree.link(chain[-1], item.key))
         return tuple(kept), tuple(chain)
@@ -213,11 +160,12 @@ class Ledger:
             names.id(db, e.engine), names.id(db, e.model_asked), names.optional_id(db, t.model),
             names.id(db, e.release_id), names.optional_id(db, e.weights), new.agent,
             t.usage.prompt, t.usage.cached, t.usage.completion, t.usage.reasoning, t.stop_reason,
-            self._clean(e.error), self._preview(new), len(t.messages), t.tools, t.redacted,
+            e.error, self._preview(new), len(t.messages), t.tools, t.redacted,
         )  # fmt: skip
         return db.execute(_RECORD, values).lastrowid or 0
 
-    def _request(self, db: sqlite3.Connection, new: Incoming, place: Place, parts: "_Parts") -> None:
+    def _request(self, db: sqlite3.Connection, new: Incoming, place: Place, parts: "_Parts") -> int:
+        """How many of its messages were seen before."""
         exchange, transcript = new.exchange, new.transcript
         ids = [item.id for item in parts.kept]
         base, kept, depth = self._base(db, ids, place, parts.known)
@@ -227,12 +175,13 @@ class Ledger:
         db.execute(
             _REQUEST,
             (
-                parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
+                parts.seq, parts.frame_id, base, kept, depth, packed(ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
-                new.chain[-1], new.hash, size, self._clean(exchange.path), exchange.subagent, exchange.cwd,
-                exchange.commit, self._clean(tags), self._clean(transcript.note),
+                new.chain[-1], new.hash, size, exchange.path, exchange.subagent, exchange.cwd,
+                exchange.commit, tags, transcript.note,
             ),
         )  # fmt: skip
+        return seen
 
     def _base(
         self, db: sqlite3.Connection, ids: list[int], place: Place, known: Remembered | None
@@ -261,16 +210,9 @@ class Ledger:
     def _preview(self, new: Incoming) -> str:
         """What was answered, else what went wrong, else what was asked."""
         transcript = new.transcript
-        texts = ["" if transcript.answer is None else transcript.answer.text, self._clean(new.exchange.error) or ""]
+        texts = ["" if transcript.answer is None else transcript.answer.text, new.exchange.error or ""]
         texts += [message.text for message in transcript.messages[-1:]]
         return next((line for text in texts if (line := titles.one_line(text))), "")
-
-    def _clean(self, text: str | None) -> str | None:
-        """Short texts of the exchange itself: an upstream's error may quote a key, a path may carry
-        one."""
-        if text is None or len(text) < _SHORTEST or text in _ROUTES:
-            return text
-        return self._redact(text.encode("utf-8", "replace"))[0].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Messages and frames: the exact bytes of a request, each part once.
 
 A message is kept under the hash of its raw bytes. One that only looks different (an agent moved ``cache_control`` or
-folded a list) has the same key as an earlier one and is compressed against it; a frame is compressed against the frame
-of the session's last record. What is compressed against something is never itself such a base, so reading is two
-lookups deep.
+folded a list) has the same key as one in the request before and is compressed against it; a frame is compressed
+against the frame of the session's last record. What is compressed against something is never itself such a base, so
+reading is two lookups deep.
 """
 
 import json
@@ -16,13 +16,11 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Final, NamedTuple
 
 from daemon.core.records import Dialect, StoredMessage
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, in_parts
 from daemon.store.packing import Packer
 
 #: Below this a dictionary saves less than it costs to read.
 _WORTH_BASE: Final = 256
-#: SQLite takes 999 parameters everywhere.
-_CHUNK: Final = 900
 #: Characters.
 _PIECE: Final = 1 << 20
 #: Of a text, looked for first: a search for all of it costs more.
@@ -63,21 +61,24 @@ def digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def keep_message(db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage) -> Kept:
-    """Store ``message`` unless its bytes are there already. Only inside the writer's transaction."""
+def keep_message(
+    db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage, *, like: int | None = None
+) -> Kept:
+    """Store ``message`` unless its bytes are there already; ``like`` is the id of one with the same key. Only inside
+    the writer's transaction."""
     hash = digest(message.raw)
     row = db.execute("SELECT id, key FROM message WHERE hash = ? AND dialect = ?", (hash, dialect)).fetchone()
     if row is not None:
         return Kept(row[0], hash, row[1])
     text_at, text_bytes = _place_of_text(message)
     whole = message.raw if text_at is not None else message.raw + message.text.encode("utf-8", "surrogatepass")
-    base, like = _base(db, packer, message) if len(whole) >= _WORTH_BASE else (None, None)
+    base, dictionary = (None, None) if like is None or len(whole) < _WORTH_BASE else _base(db, packer, like)
     cursor = db.execute(
         "INSERT INTO message (hash, dialect, key, role, base, raw_bytes, text_at, text_bytes, body)"
         " VALUES (?,?,?,?,?,?,?,?,?)",
         (
             hash, dialect, message.key, message.role, base, len(message.raw), text_at, text_bytes,
-            packer.pack(whole, like),
+            packer.pack(whole, dictionary),
         ),
     )  # fmt: skip
     return Kept(cursor.lastrowid or 0, hash, message.key)
@@ -101,11 +102,12 @@ def _literal(text: str, escaped: Callable[[str], str]) -> Iterator[bytes]:
         yield escaped(text[start : start + _PIECE])[1:-1].encode("utf-8", "surrogatepass")
 
 
-def _base(db: sqlite3.Connection, packer: Packer, message: StoredMessage) -> tuple[int | None, bytes | None]:
-    row = db.execute(
-        "SELECT id, body FROM message WHERE key = ? AND base IS NULL ORDER BY id LIMIT 1", (message.key,)
+def _base(db: sqlite3.Connection, packer: Packer, like: int) -> tuple[int, bytes]:
+    """That message, or what it is compressed against itself."""
+    id, body = db.execute(
+        "SELECT id, body FROM message WHERE id = (SELECT coalesce(base, id) FROM message WHERE id = ?)", (like,)
     ).fetchone()
-    return (None, None) if row is None else (row[0], packer.unpack(row[1]))
+    return id, packer.unpack(body)
 
 
 def keep_frame(db: sqlite3.Connection, packer: Packer, frame: Frame, like: int | None) -> tuple[int, bytes]:
@@ -195,11 +197,8 @@ def _rows(reader: Reader, ids: Sequence[int]) -> dict[int, tuple[_Row, bytes]]:
 
 
 def _select(reader: Reader, ids: Iterable[int]) -> dict[int, _Row]:
-    wanted = sorted(set(ids))
     rows: dict[int, _Row] = {}
-    for start in range(0, len(wanted), _CHUNK):
-        part = wanted[start : start + _CHUNK]
-        marks = ",".join("?" * len(part))
+    for part, marks in in_parts(sorted(set(ids))):
         sql = f"SELECT {','.join(_Row._fields)} FROM message WHERE id IN ({marks})"
         rows.update((row[0], _Row(*row)) for row in reader.db.execute(sql, part))
     return rows

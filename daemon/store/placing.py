@@ -7,11 +7,11 @@ parent named.
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from daemon.core.records import End, Exchange, Kind, Transcript
-from daemon.store import kinds, tree
+from daemon.store import kinds, summaries, titles, tree
 
 
 class Edge(StrEnum):
@@ -50,11 +50,16 @@ class _Open:
     title: str
     agent: int | None
     main_seq: int | None
-    answer_seq: int | None
     tools: int
 
 
-_OPEN = "SELECT id, key, title, agent, main_seq, answer_seq, tools FROM session"
+#: A title is asked for while the conversation begins; it is looked for among so many sessions.
+_MEANWHILE_NS = 60 * 10**9
+_AMONG = 32
+_OPEN = "SELECT id, key, title, agent, main_seq, tools FROM session"
+_LATEST = "SELECT id, main_seq, updated_seq FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT ?"
+#: Sessions looked at, where they have nothing but chores.
+_LATELY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +125,7 @@ def _previous(db: sqlite3.Connection, new: Incoming, session: int | None) -> tre
 
 
 def _placed(place: Place) -> Place:
-    if place.kind is not Kind.MAIN:
-        return place
-    return Place(place.session, place.kind, place.edge, place.parent, place.seen, place.parent_session, None, True)
+    return replace(place, main_line=place.kind is Kind.MAIN)
 
 
 def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) -> Place:
@@ -135,7 +138,7 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
     else:
         going_on = Edge.NEXT
     if found is None:
-        return _placed(Place(None, _kind(new, None, None), Edge.START))
+        return _begun(db, new)
     owner = _load(db, found.session)
     kind = _kind(new, owner, found)
     stranger = bool(new.keys) and owner.key is not None
@@ -144,6 +147,28 @@ def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) ->
     if not stranger and tree.resumed(db, found, owner.main_seq):
         return _placed(Place(owner.id, kind, Edge.REWRITE, owner.main_seq))
     return _placed(Place(None, kind, Edge.FORK, found.seq, found.covered, owner.id))
+
+
+def _begun(db: sqlite3.Connection, new: Incoming) -> Place:
+    """A new session, or the one that waits since its title was asked for, or that was summed up."""
+    kind = _kind(new, None, None)
+    if kind is Kind.MAIN and not new.keys:
+        summed = summaries.summed_up(db, new.exchange, new.transcript.messages)
+        if summed is not None:
+            return _placed(Place(summed, kind, Edge.COMPACTION, _load(db, summed).main_seq))
+    waits = _named(db, new, titles.of(new.transcript.messages), begun=False) if kind is Kind.MAIN else None
+    return _placed(Place(None if waits is None else waits.id, kind, Edge.START))
+
+
+def _named(db: sqlite3.Connection, new: Incoming, title: str, *, begun: bool) -> _Open | None:
+    """The same agent's latest session of that title, begun about when this was asked; ``begun``: it has a turn."""
+    row = db.execute(
+        f"""{_OPEN} WHERE id IN (SELECT id FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT {_AMONG})
+        AND agent IS ? AND title = ? AND (main_seq IS NOT NULL) = ? AND abs(created_ns - ?) < {_MEANWHILE_NS}
+        ORDER BY updated_seq DESC LIMIT 1""",
+        (new.scenario, new.agent, title, begun, new.exchange.started_ns),
+    ).fetchone()
+    return _Open(*row) if row is not None and title else None
 
 
 def _by_tail(db: sqlite3.Connection, new: Incoming, session: int | None = None) -> tree.Found | None:
@@ -171,14 +196,25 @@ def _by_key(db: sqlite3.Connection, new: Incoming) -> _Open | None:
     return None
 
 
+def last_main(db: sqlite3.Connection, scenario: int) -> tuple[int, int | None]:
+    """The session whose main line moved last, of those that moved lately: (that record, the session); (0, None) where
+    there is none."""
+    best: tuple[int, int | None] = (0, None)
+    for id, main, updated in db.execute(_LATEST, (scenario, _LATELY)):
+        if updated < best[0]:  # as are all that come
+            break
+        best = max(best, (main, id)) if main is not None else best
+    return best
+
+
 def _owner_of_side(db: sqlite3.Connection, new: Incoming) -> _Open | None:
-    """The last conversation, when this unclaimed request is visibly a chore about it."""
+    """The last conversation, when this unclaimed request is visibly a chore about it; by a title, the one it names."""
+    if typed := titles.title(kinds.titled(new.transcript.messages)):
+        return _named(db, new, typed, begun=True)
     if new.keys or new.exchange.subagent:
         return None
-    row = db.execute(
-        f"{_OPEN} WHERE scenario = ? AND main_seq IS NOT NULL ORDER BY main_seq DESC LIMIT 1", (new.scenario,)
-    ).fetchone()
-    owner = None if row is None else _Open(*row)
+    _, last = last_main(db, new.scenario)
+    owner = None if last is None else _load(db, last)
     if owner is None or owner.agent != new.agent:
         return None
     messages = new.transcript.messages
@@ -193,7 +229,6 @@ def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kin
     return kinds.classify(
         kinds.Facts(
             subagent=new.exchange.subagent is not None,
-            retry=False,
             extends=None if found is None else found.kind,
             tools=new.transcript.tools,
             main_tools=main_tools,

@@ -17,7 +17,7 @@ from typing import Any, Final
 from daemon.core.errors import Conflict, NotFound, StoreError, UsageError
 from daemon.core.privacy import Purge, Purged
 from daemon.store import audit, forget, opening, sweep
-from daemon.store.connection import Pool, Reader
+from daemon.store.connection import Pool, Reader, in_parts, marks
 from daemon.store.packing import Packer
 
 #: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
@@ -27,7 +27,8 @@ _ANEW: Final = 1000
 #: Pages of the index that one step merges.
 _MERGED_PAGES: Final = 64
 _PATIENCE_SECONDS: Final = 10.0
-_CHUNK: Final = 500
+#: Records whose hints are looked for at once: a look reads all of them.
+_HINTED: Final = 320 * forget.BATCH
 
 Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
 #: Phase, how much of it is done, of how much.
@@ -92,16 +93,20 @@ class Purges:
 
     def _remove(self, seqs: Sequence[int], progress: Progress) -> forget.Removed:
         removed = forget.Removed()
+        known: forget.Hints = {}
         for start in range(0, len(seqs), forget.BATCH):
             progress("records", start, len(seqs))
-            removed.add(self._transact(self._removing(seqs[start : start + forget.BATCH])).result())
+            if start % _HINTED == 0:
+                with self._pool.reader() as reader:
+                    known = forget.hints(reader, seqs[start : start + _HINTED])
+            removed.add(self._transact(self._removing(seqs[start : start + forget.BATCH], known)).result())
         return removed
 
-    def _removing(self, batch: Sequence[int]) -> Callable[[sqlite3.Connection], forget.Removed]:
+    def _removing(self, batch: Sequence[int], known: forget.Hints) -> Callable[[sqlite3.Connection], forget.Removed]:
         def apply(db: sqlite3.Connection) -> forget.Removed:
             self._forget()
             with self._pool.reader() as reader:
-                return forget.remove(db, reader, batch)
+                return forget.remove(db, reader, batch, known)
 
         return apply
 
@@ -199,7 +204,7 @@ def _select(reader: Reader, wanted: Purge) -> list[int]:
         _known(reader, "record", "receipt", uid)
     for column, given in (("s.uid", wanted.sessions), ("r.receipt", wanted.receipts)):
         if given:
-            where.append(f"{column} IN ({','.join('?' * len(given))})")
+            where.append(f"{column} IN ({marks(given)})")
             values += given
     if wanted.before_ns is not None:
         where.append("s.updated_ns < ?")
@@ -231,15 +236,13 @@ def _plan(reader: Reader, seqs: Sequence[int]) -> Purged:
     sessions: set[int] = set()
     reports: set[int] = set()
     jobs: dict[str, tuple[str, str | None]] = {}
-    for start in range(0, len(seqs), _CHUNK):
-        part = seqs[start : start + _CHUNK]
-        marks = ",".join("?" * len(part))
-        sessions.update(id for (id,) in reader.db.execute(f"SELECT session FROM record WHERE seq IN ({marks})", part))
+    for part, these in in_parts(seqs):
+        sessions.update(id for (id,) in reader.db.execute(f"SELECT session FROM record WHERE seq IN ({these})", part))
         sweep.name(reader, part, would)
-        reports.update(id for (id,) in reader.db.execute(f"SELECT report FROM reference WHERE seq IN ({marks})", part))
+        reports.update(id for (id,) in reader.db.execute(f"SELECT report FROM reference WHERE seq IN ({these})", part))
         for uid, state, release in reader.db.execute(
             f"""SELECT j.uid, j.state, j.release_id FROM job j WHERE j.id IN
-            (SELECT job FROM claim WHERE kind = 'record' AND item IN ({marks}))""",
+            (SELECT job FROM claim WHERE kind = 'record' AND item IN ({these}))""",
             part,
         ):
             jobs[uid] = (state, release)

@@ -1,4 +1,5 @@
-"""The last requests of the conversations that go on right now, so that a growing one costs what is new in it.
+"""The last requests of the conversations that go on right now, so that a growing one costs what is new in it; and what
+records added until that is in the index.
 
 Only a shortcut: everything in it is also in the database. The writer forgets it after a rollback.
 """
@@ -7,12 +8,14 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from daemon.core.records import Dialect, Transcript
+from daemon.core.records import Dialect, StoredMessage, Transcript
 from daemon.store.messages import Frame, Kept
 
 #: Bytes of requests held, and how many conversations: a short one costs more than its bytes.
 _LIMIT: Final = 64 << 20
 _ENTRIES: Final = 512
+#: Bytes of what is not in the index yet.
+_UNREAD: Final = 8 << 20
 
 _Start = tuple[str, Dialect, bytes, tuple[bytes, ...]]
 
@@ -27,6 +30,8 @@ class Remembered:
     raws: tuple[bytes, ...]
     kept: tuple[Kept, ...]
     chain: tuple[bytes, ...]
+    #: Its answer, if it has one.
+    answers: tuple[Kept, ...]
     frame: Frame
     frame_id: int
     frame_hash: bytes
@@ -57,6 +62,31 @@ class Recent:
 
     def forget(self) -> None:
         self._entries.clear()
+        self._bytes = 0
+
+
+class Unread:
+    """What each record added to its conversation, its answer included, until the index has it."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, tuple[StoredMessage, ...]] = {}
+        self._bytes = 0
+
+    def put(self, seq: int, said: tuple[StoredMessage, ...]) -> None:
+        """Where too much waits already it is read again later."""
+        size = sum([len(message.raw) for message in said])
+        if self._bytes + size <= _UNREAD:
+            self._said[seq] = said
+            self._bytes += size
+
+    def take(self, seq: int) -> tuple[StoredMessage, ...] | None:
+        said = self._said.pop(seq, None)
+        if said is not None:
+            self._bytes -= sum([len(message.raw) for message in said])
+        return said
+
+    def forget(self) -> None:
+        self._said.clear()
         self._bytes = 0
 
 

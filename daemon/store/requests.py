@@ -10,24 +10,29 @@ from daemon.core.records import StoredMessage
 from daemon.store import messages as content
 from daemon.store.connection import Reader
 
-#: The links from a request down to one that is kept whole.
-_LINKS = """WITH RECURSIVE link (seq, base, kept, depth, ids) AS (
-    SELECT seq, base, kept, depth, ids FROM request WHERE seq = ?
-    UNION ALL SELECT q.seq, q.base, q.kept, q.depth, q.ids FROM link JOIN request q ON q.seq = link.base)
-    SELECT kept, ids FROM link ORDER BY depth DESC"""
-
 
 def request_hash(frame: bytes, messages: Sequence[bytes]) -> bytes:
     """What identifies a request's bytes: the hash over the hashes of its frame and messages."""
     return blake2b(frame + b"".join(messages), digest_size=16).digest()
 
 
+def packed(ids: Sequence[int]) -> bytes:
+    """Message ids as a row holds them."""
+    return struct.pack(f"<{len(ids)}I", *ids)
+
+
+def unpacked(blob: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(blob) // 4}I", blob)
+
+
 def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
     """The ids of a request's messages, put together along its links."""
     parts: list[Sequence[int]] = []
     wanted: int | None = None
-    for kept, blob in db.execute(_LINKS, (seq,)):
-        own = struct.unpack(f"<{len(blob) // 4}I", blob)
+    link: int | None = seq
+    while link is not None:
+        link, kept, blob = db.execute("SELECT base, kept, ids FROM request WHERE seq = ?", (link,)).fetchone()
+        own = unpacked(blob)
         parts.append(own if wanted is None else own[: max(0, wanted - kept)])
         wanted = kept if wanted is None else min(wanted, kept)
     return [id for part in reversed(parts) for id in part]
@@ -43,7 +48,7 @@ def added(db: sqlite3.Connection, seq: int, row: tuple[int, int, bytes]) -> list
     seen, kept, blob = row
     if seen < kept:
         return message_ids(db, seq)[seen:]
-    return list(struct.unpack(f"<{len(blob) // 4}I", blob))[seen - kept :]
+    return list(unpacked(blob)[seen - kept :])
 
 
 def request(reader: Reader, receipt: str) -> bytes:

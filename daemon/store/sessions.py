@@ -5,19 +5,18 @@ record goes where.
 """
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Final
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import End, StoredMessage
+from daemon.core.records import End
 from daemon.core.rows import SessionRow
+from daemon.store import kinds, titles
 from daemon.store import messages as content
-from daemon.store import titles
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, marks
 from daemon.store.names import Names
-from daemon.store.pages import cursor_value, page, page_size
-from daemon.store.placing import Incoming, Place
+from daemon.store.pages import LARGEST, cursor_value, page, page_size
+from daemon.store.placing import Incoming, Place, last_main
 from daemon.store.requests import message_ids
 
 
@@ -46,7 +45,7 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     """Point the exchange's keys at its session. The session's own key is the strongest one ever seen with it."""
     strongest, *weaker = new.keys
     db.execute(
-        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({','.join('?' * len(weaker))}))",
+        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({marks(weaker)}))",
         (strongest, session, *weaker),
     )
     db.executemany(
@@ -60,6 +59,7 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
     """Update the row of the session for a record; ``at`` is (session, seq)."""
     exchange, transcript = new.exchange, new.transcript
     session, seq = at
+    said = transcript.messages
     answered = place.main_line and exchange.end is End.OK
     main = seq if place.main_line else None
     db.execute(
@@ -72,7 +72,7 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
             exchange.started_ns + max(0, exchange.duration_us) * 1000, seq, answered,
             transcript.usage.prompt, transcript.usage.completion,
             main, seq if answered else None, transcript.tools if place.main_line else None,
-            _title(transcript.messages) if place.main_line else "", new.agent, exchange.cwd, session,
+            titles.of(said) if place.main_line else titles.title(kinds.titled(said)), new.agent, exchange.cwd, session,
         ),
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
     """Bring a session that lost records up to date from those that are left. ``reader`` decodes messages."""
     records = f"FROM record r LEFT JOIN record f ON f.seq = r.retry_of WHERE r.session = {session:d}"
     first = db.execute(f"SELECT r.seq {records} AND {_MAIN} ORDER BY r.seq LIMIT 1").fetchone()
-    title = "" if first is None else _title(content.messages(reader, message_ids(db, first[0])))
+    title = "" if first is None else titles.of(content.messages(reader, message_ids(db, first[0])))
     db.execute(
         f"""UPDATE session SET (records, turns, prompt_tokens, completion_tokens, updated_seq, updated_ns, main_seq,
         answer_seq) = (SELECT count(*), sum({_MAIN} AND r."end" = 'ok'), sum(r.prompt_tokens),
@@ -96,19 +96,14 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
     )
 
 
-def _title(messages: Sequence[StoredMessage]) -> str:
-    """What the person asked last when the session began: some agents put examples or their surroundings before it."""
-    for message in reversed(messages):
-        if message.role == "user" and (line := titles.title(message.text)):
-            return line
-    return ""
-
-
 # -- reading ----------------------------------------------------------------------------------------
 
 _ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, s.title, s.created_ns, s.updated_ns, s.turns, s.records,
     s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq
     FROM session s LEFT JOIN session p ON p.id = s.parent"""
+#: The scenarios that have sessions, each found behind the one before in their index.
+_SCOPES: Final = """WITH RECURSIVE scope (id) AS (SELECT min(scenario) FROM session UNION ALL
+    SELECT (SELECT min(scenario) FROM session WHERE scenario > scope.id) FROM scope WHERE id IS NOT NULL)"""
 
 
 def session(reader: Reader, uid: str) -> SessionRow:
@@ -124,20 +119,18 @@ def sessions(
     """Latest activity first; with ``after``, what moved later, oldest first. A cursor is a row's ``seq``."""
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
-    where: list[str] = ["1"]
-    values: list[object] = []
-    if scenario is not None:
-        where.append("s.scenario = (SELECT id FROM name WHERE text = ?)")
-        values.append(scenario)
-    if before is not None:
-        where.append("s.updated_seq < ?")
-        values.append(cursor_value(before))
-    if after is not None:
-        where.append("s.updated_seq > ?")
-        values.append(cursor_value(after))
-    order = "ASC" if after is not None else "DESC"
+    bound, order, place = ("<", "DESC", before) if after is None else (">", "ASC", after)
     rows = reader.db.execute(
-        f"{_ROW} WHERE {' AND '.join(where)} ORDER BY s.updated_seq {order} LIMIT ?", (*values, page_size(limit) + 1)
+        f"""{_SCOPES} {_ROW} WHERE s.id IN (SELECT one.id FROM scope CROSS JOIN session one ON one.id IN (
+            SELECT id FROM session WHERE scenario = scope.id AND updated_seq {bound} :place
+            ORDER BY updated_seq {order} LIMIT :size)
+            WHERE :scenario IS NULL OR scope.id = (SELECT id FROM name WHERE text = :scenario))
+        ORDER BY s.updated_seq {order} LIMIT :size""",
+        {
+            "scenario": scenario,
+            "place": LARGEST if place is None else cursor_value(place),
+            "size": page_size(limit) + 1,
+        },
     ).fetchall()
     rows, cursor = page(rows, limit)
     return [_row(reader, row) for row in rows], cursor
@@ -145,10 +138,11 @@ def sessions(
 
 def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> int | None:
     """The session whose main line moved last: what "the last session" means for feedback."""
-    condition = "main_seq IS NOT NULL" + ("" if scenario is None else " AND scenario = ?")
-    values = () if scenario is None else (names.find(db, scenario),)
-    row = db.execute(f"SELECT id FROM session WHERE {condition} ORDER BY main_seq DESC LIMIT 1", values).fetchone()
-    return None if row is None else int(row[0])
+    if scenario is None:
+        ids = [id for (id,) in db.execute(f"{_SCOPES} SELECT id FROM scope WHERE id IS NOT NULL")]
+    else:
+        ids = [names.find(db, scenario) or 0]
+    return max((last_main(db, id) for id in ids), default=(0, None))[1]
 
 
 def _row(reader: Reader, row: tuple[object, ...]) -> SessionRow:

@@ -1,8 +1,10 @@
 """One line of text out of many: session titles and previews. Pure, linear in what it is given."""
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
+from daemon.core.records import StoredMessage
 from daemon.store import person
 
 TITLE: Final = 80
@@ -25,6 +27,14 @@ def one_line(text: str, limit: int = PREVIEW) -> str:
 def title(text: str) -> str:
     """A session's title: what the person wrote, without what agents put around it; empty where they wrote nothing."""
     return one_line(person.written(text), TITLE)
+
+
+def of(messages: Sequence[StoredMessage]) -> str:
+    """What the person asked last when a session began: some agents put examples or their surroundings before it."""
+    for message in reversed(messages):
+        if message.role == "user" and (line := title(message.text)):
+            return line
+    return ""
 
 
 def _visible(text: str) -> str:

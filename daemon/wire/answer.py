@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
+from daemon.wire.alike import joined
 from daemon.wire.sse import events, looks_like_events
 
 #: A provider that counts more than this in one exchange counts wrong; sums of it would not fit the store.
@@ -34,7 +35,28 @@ class Assembler(Protocol):
 
     def event(self, name: str, data: dict[str, Any]) -> None: ...
 
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        """Whether events like ``data`` that each have a piece of a text where it has ``text`` come to the same as one
+        with all of it."""
+        ...
+
     def answer(self) -> Answer: ...
+
+
+def problem_in(name: str, data: dict[str, Any]) -> str | None:
+    """What a provider reports as failed inside a 200: in its dialect's shape or in one of those that gateways, vLLM and
+    SGLang have for every route. ``name`` is the event's.
+    """
+    error = data.get("error")
+    if isinstance(error, dict):
+        error = error.get("message") or jsontext.text(error)
+    elif not error and "error" in (name, data.get("type"), data.get("object")):
+        error = data.get("message") or data.get("detail") or jsontext.text(data)
+    elif not error and "choices" not in data:
+        error = data.get("detail")
+    if not error:
+        return None
+    return f"the provider reported: {error if isinstance(error, str) else jsontext.text(error)}"
 
 
 def assemble(assembler: Assembler, body: bytes, stream: bool) -> Answer:
@@ -52,7 +74,7 @@ def assemble(assembler: Assembler, body: bytes, stream: bool) -> Answer:
 
 def _assemble_events(assembler: Assembler, body: bytes) -> Answer:
     problem = None
-    for name, data in events(body):
+    for name, data in events(joined(body, assembler.adds)):
         if data == "[DONE]":
             continue
         try:

@@ -4,12 +4,15 @@ Tolerates what OpenAI-compatible servers do: `message` in a chunk, content as a 
 200; for calls see `daemon.wire.chat_calls`.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer
-from daemon.wire.chat_calls import ChatCalls
+from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
+from daemon.wire.chat_calls import ChatCalls, is_more_of_one
+
+#: Fields of a delta whose text is added to what came before.
+_TEXTS: Final = ("content", "reasoning_content", "reasoning", "refusal")
 
 
 class ChatAssembler:
@@ -60,6 +63,21 @@ class ChatAssembler:
             self._refusals.append(refusal)
         self._calls.delta(delta)
 
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        choices = data.get("choices")
+        if not (isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], dict)):
+            return False
+        if problem_in("", data):
+            return False
+        delta = choices[0].get("delta")
+        if not isinstance(delta, dict) or choices[0].get("message"):
+            return False
+        said = [name for name, value in delta.items() if value and name != "role"]
+        return len(said) == 1 and (
+            (said[0] in _TEXTS and delta[said[0]] == text)
+            or (said[0] == "tool_calls" and is_more_of_one(delta["tool_calls"], text))
+        )
+
     def answer(self) -> Answer:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) or None}
         if refusal := "".join(self._refusals):
@@ -85,20 +103,6 @@ def _last(written: str) -> str:
         if value is not None and written.strip() and written.count("}{"):
             return jsontext.text(value)
     return written
-
-
-def problem_in(name: str, data: dict[str, Any]) -> str | None:
-    """What a provider reports as failed inside a 200, in any of the shapes in use."""
-    error = data.get("error")
-    if isinstance(error, dict):
-        error = error.get("message") or jsontext.text(error)
-    elif not error and (name == "error" or data.get("object") == "error"):
-        error = data.get("message") or jsontext.text(data)
-    elif not error and "choices" not in data:
-        error = data.get("detail")
-    if not error:
-        return None
-    return f"the provider reported: {error if isinstance(error, str) else jsontext.text(error)}"
 
 
 def usage_of(usage: dict[str, Any]) -> Usage:

@@ -78,5 +78,17 @@ class ChatCalls:
         return call, call.pieces[0]
 
 
+def is_more_of_one(calls: object, written: str) -> bool:
+    """Whether these calls of a chunk are only more of the arguments of one, whichever that is."""
+    if not (isinstance(calls, list) and len(calls) == 1 and isinstance(calls[0], dict)):
+        return False
+    function = calls[0].get("function")
+    return (
+        isinstance(function, dict)
+        and function.get("arguments") == written
+        and not (calls[0].get("id") or function.get("name"))
+    )
+
+
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""

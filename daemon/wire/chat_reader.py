@@ -14,7 +14,8 @@ from daemon.core.generation import (
 )
 from daemon.core.records import Usage
 from daemon.wire import seal
-from daemon.wire.chat_answer import problem_in, usage_of
+from daemon.wire.answer import problem_in
+from daemon.wire.chat_answer import usage_of
 from daemon.wire.chat_calls import ChatCall, ChatCalls
 from daemon.wire.reader import CallOrder, broke_off, failed
 
@@ -56,6 +57,8 @@ class ChatReader:
     def _choice(self, choice: dict[str, Any]) -> list[EngineEvent]:
         if isinstance(reason := choice.get("finish_reason"), str):
             self._reason = reason
+        if reason == "error":
+            raise failed("its own provider broke off")
         delta = choice.get("delta") or choice.get("message")
         return self._delta(delta) if isinstance(delta, dict) else []
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer
+from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
 
 #: Delta type → (its field, the block's field) for deltas that add text.
 _ADDED: Final = {
@@ -26,8 +26,8 @@ class MessagesAssembler:
         self._usage: dict[str, int] = {}
 
     def whole(self, body: dict[str, Any]) -> None:
-        if body.get("type") == "error" or "error" in body:
-            self._problem(body)
+        if problem := problem_in("", body):
+            self._answer.problem = problem
             return
         self._start(body)
         content = body.get("content")
@@ -49,8 +49,16 @@ class MessagesAssembler:
         elif kind == "message_delta":
             delta = data.get("delta")
             self._start({**(delta if isinstance(delta, dict) else {}), "usage": data.get("usage")})
-        elif kind == "error" or "error" in data or "detail" in data:
-            self._problem(data)
+        elif problem := problem_in(name, data):
+            self._answer.problem = problem
+
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        delta = data.get("delta")
+        if data.get("type") != "content_block_delta" or not isinstance(delta, dict):
+            return False
+        kind = str(delta.get("type"))
+        field = "partial_json" if kind == "input_json_delta" else _ADDED.get(kind, ("",))[0]
+        return delta.get(field) == text
 
     def _start(self, message: dict[str, Any]) -> None:
         if isinstance(model := message.get("model"), str):
@@ -74,11 +82,6 @@ class MessagesAssembler:
             source, target = _ADDED[kind]
             piece, before = delta.get(source), block.get(target)
             block[target] = (before if isinstance(before, str) else "") + (piece if isinstance(piece, str) else "")
-
-    def _problem(self, data: dict[str, Any]) -> None:
-        error = data.get("error") or data.get("detail") or data.get("message")
-        text = error.get("message") if isinstance(error, dict) else error
-        self._answer.problem = f"the provider reported: {text if isinstance(text, str) else jsontext.text(data)}"
 
     def answer(self) -> Answer:
         content: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from daemon.core.generation import (
     ThinkingEnd,
 )
 from daemon.wire import jsontext, seal
-from daemon.wire.errors import error_message
+from daemon.wire.answer import problem_in
 from daemon.wire.messages_answer import MessagesAssembler
 from daemon.wire.reader import CallOrder, broke_off, failed
 
@@ -39,8 +39,8 @@ class MessagesReader:
         self._begun = False
 
     def whole(self, body: dict[str, Any]) -> list[EngineEvent]:
-        if body.get("type") == "error" or "error" in body:
-            raise failed(error_message(jsontext.encode(body)))
+        if problem := problem_in("", body):
+            raise failed(problem)
         self._counts.whole({**body, "content": []})
         self._note_sequence(body)
         events: list[EngineEvent] = [self._started()]
@@ -51,6 +51,8 @@ class MessagesReader:
         return events
 
     def event(self, name: str, data: dict[str, Any]) -> list[EngineEvent]:
+        if problem := problem_in(name, data):
+            raise failed(problem)
         kind, index = data.get("type") or name, data.get("index")
         index = index if isinstance(index, int) else None
         delta = data.get("delta")
@@ -67,8 +69,6 @@ class MessagesReader:
             case "message_delta":
                 self._counts.event(name, data)
                 self._note_sequence(delta)
-            case "error":
-                raise failed(error_message(jsontext.encode(data)))
         return []
 
     def _started(self) -> Started:

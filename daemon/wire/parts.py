@@ -5,7 +5,7 @@ import binascii
 from hashlib import sha256
 from typing import Any
 
-from daemon.core.records import Image, Part, Text, ToolResult
+from daemon.core.records import Image, Message, Part, Text, ToolResult, ToolUse
 from daemon.wire import jsontext
 
 
@@ -29,6 +29,11 @@ def linked_image(url: str) -> Image:
 def unknown(block: dict[str, Any]) -> Part:
     """A block of a kind that has no word of its own: shown and compared as its JSON, whatever its cache marks."""
     return Text(jsontext.text({name: block[name] for name in sorted(block) if name != "cache_control"}))
+
+
+def calls_are_whole(message: Message) -> bool:
+    """Whether each call's arguments are a JSON object: what was cut off is none, whatever reason to stop was told."""
+    return all(jsontext.arguments(part.arguments) is not None for part in message.parts if isinstance(part, ToolUse))
 
 
 def flat(parts: list[Part]) -> str:

@@ -83,7 +83,8 @@ class CallOrder:
     """Puts calls one behind the other, whatever order their pieces come in: dialects differ in whether they may mix.
 
     The first call that is not over streams on; pieces of later ones wait for it, and no longer. One is over when it is
-    said to be, when its arguments are whole, or when it has none and a later one has.
+    said to be, when its arguments are whole, or when it has none and a later one has. An empty object before the
+    arguments is none of them: some servers begin with one.
     """
 
     def __init__(self, receipt: str) -> None:
@@ -125,18 +126,23 @@ class CallOrder:
             call = self._order[self._at]
             if not call.name and not call.over:
                 return
-            yield from self._told(call)
             later = self._order[self._at + 1 :]
+            yield from self._told(call, may_go_on=not (call.over or later))
             if not later or not (call.whole or (call.silent and not later[0].silent)):
                 return
             self._at += 1
 
-    def _told(self, call: _Call) -> Iterator[EngineEvent]:
+    def _told(self, call: _Call, *, may_go_on: bool) -> Iterator[EngineEvent]:
         if not call.started:
             call.started = True
             yield ToolStart(call.index, call_id(call.id or f"call_{self._receipt}_{call.index}"), call.name)
         if call.waiting:
             text = "".join(call.waiting)
+            if not call.written and text.lstrip().startswith("{}"):
+                text = text.strip().removeprefix("{}").lstrip()
+                if not text and may_go_on:
+                    return
+                text = text or "{}"
             call.written.append(text)
             call.waiting = []
             yield ToolArguments(call.index, text)

@@ -6,8 +6,7 @@ Items that are done are taken as they are. What a stream broke off is kept as fa
 from typing import Any, Final
 
 from daemon.core.records import Usage
-from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer
+from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
 
 #: Delta event → (kind of the item, where its text goes).
 _DELTAS: Final = {
@@ -39,7 +38,7 @@ class ResponsesAssembler:
     def whole(self, body: dict[str, Any]) -> None:
         if body.get("object") == "response" or "output" in body:
             self._response(body, final=True)
-        elif problem := _problem(body):
+        elif problem := problem_in("", body):
             self._answer.problem = problem
 
     def event(self, name: str, data: dict[str, Any]) -> None:
@@ -58,15 +57,18 @@ class ResponsesAssembler:
                 self._texts.setdefault((index, text_kind, part), []).append(piece)
         elif isinstance(response := data.get("response"), dict):
             self._response(response, final=kind in FINAL)
-        elif kind == "error" or "error" in data or "detail" in data:
-            self._answer.problem = _problem(data) or f"the provider reported: {jsontext.text(data)}"
+        elif problem := problem_in(name, data):
+            self._answer.problem = problem
+
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        return False  # its events are numbered, no two are alike
 
     def _response(self, response: dict[str, Any], *, final: bool) -> None:
         if isinstance(model := response.get("model"), str):
             self._answer.model = model
         if isinstance(usage := response.get("usage"), dict):
             self._answer.usage = _usage(usage)
-        if problem := _problem(response):
+        if problem := problem_in("", response):
             self._answer.problem = problem
         if not final:
             return
@@ -107,16 +109,6 @@ def _so_far(item: dict[str, Any], texts: dict[tuple[str, int | None], str]) -> d
 def _number(data: dict[str, Any], name: str) -> int | None:
     value = data.get(name)
     return value if isinstance(value, int) else None
-
-
-def _problem(response: dict[str, Any]) -> str | None:
-    error = response.get("error") or response.get("detail")
-    if not error and response.get("type") == "error":
-        error = response.get("message")
-    if not error:
-        return None
-    said = error.get("message") if isinstance(error, dict) else error
-    return f"the provider reported: {said if isinstance(said, str) else jsontext.text(error)}"
 
 
 def _usage(usage: dict[str, Any]) -> Usage:

@@ -12,6 +12,7 @@ from daemon.core.generation import (
     ThinkingEnd,
 )
 from daemon.wire import jsontext, seal
+from daemon.wire.answer import problem_in
 from daemon.wire.errors import error_message
 from daemon.wire.reader import CallOrder, broke_off, failed
 from daemon.wire.responses_answer import FINAL, ResponsesAssembler
@@ -62,8 +63,8 @@ class ResponsesReader:
             return self._done(index, item)
         if isinstance(response := data.get("response"), dict):
             return self._response({**response, "output": []}, final=kind in FINAL)
-        if kind == "error":
-            raise failed(error_message(jsontext.encode(data)))
+        if problem := problem_in(name, data):
+            raise failed(problem)
         return []
 
     def _response(self, response: dict[str, Any], *, final: bool) -> list[EngineEvent]:

@@ -107,7 +107,7 @@ class Splitter:
     def _known(self, body: bytes) -> _Start | None:
         """The longest start that the body begins with."""
         with self._lock:
-            for size in reversed(self._sizes[: bisect_right(self._sizes, len(body))]):
+            for size in dict.fromkeys(reversed(self._sizes[: bisect_right(self._sizes, len(body))])):
                 start = self._starts.get((size, body[max(0, size - _END) : size]))
                 if start is not None and body.startswith(start.prefix):
                     return start

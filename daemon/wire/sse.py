@@ -23,7 +23,7 @@ _LAST: Final = re.compile(
     rb"|event: ?response\.(?:completed|incomplete)"
     rb"|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.(?:completed|incomplete)\")"
     rb"|event: ?response\.failed|data: ?\{[^{\r\n]{0,200}?\"type\"\s*:\s*\"response\.failed\""
-    rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*\"|(?:type|object)\"\s*:\s*\"error\"))"
+    rb"|event: ?error|data: ?\{\s*\"(?:error\"\s*:\s*[\"{]|detail\"\s*:\s*[\"{\[]|(?:type|object)\"\s*:\s*\"error\"))"
 )
 #: The beginning of a whole Responses answer that failed.
 _FAILED: Final = re.compile(rb"\{[^{]{0,400}?\"object\"\s*:\s*\"response\"[^{]{0,400}?\"status\"\s*:\s*\"failed\"")
@@ -32,10 +32,14 @@ _ERRORS: Final = (b"error", b"detail")
 _WORDS: Final = (
     b"[DONE]", b"message_stop", *_ERRORS, b"response.completed", b"response.incomplete", b"response.failed",
 )  # fmt: skip
-#: Chat chunks name why they stop; some providers then send no ``[DONE]``.
-_FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"")
+#: Chat chunks name why they stop; some providers then send no ``[DONE]``. Gateways tell so that theirs broke off.
+_FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"(error\")?")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
 _BOM: Final = b"\xef\xbb\xbf"
+#: Events that say nothing: comments, pings, and what belongs to the stream itself.
+_NOTHING: Final = re.compile(
+    rb"(?:(?::[^\r\n]*|event: ?ping|data: ?\{\s*(?:\"type\"\s*:\s*\"ping\"[^\r\n]*)?\}|(?:id|retry):[^\r\n]*)?[\r\n]+)*"
+)
 #: An event as nearly all are: at most a name and one line of data, perhaps behind comments.
 _PLAIN: Final = re.compile(rb"(?::[^\r\n]*\n+)*(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]*)\n\n")
 
@@ -82,11 +86,11 @@ class Relay:
             return self._pass(self._held, b"")
         data = self._held + chunk
         seen = self._before + data
-        if not self._finished and _FINISH.search(seen):
-            self._finished = True
+        if not self._finished and (finish := _FINISH.search(seen)):
+            self._finished, self.failed = True, finish[1] is not None
         last = _LAST.search(seen) if any(word in seen for word in _WORDS) else None
         if last:
-            self._ended, self.failed = True, last["end"] is None
+            self._ended, self.failed = True, self.failed or last["end"] is None
         cut = max(_end_of_events(seen, last.start() + 1 if last else len(seen)) - 1, 0)
         if cut:
             self.between = True
@@ -113,7 +117,12 @@ def whole(body: bytes, *, stream: bool) -> Relay:
         start = body[:LIMIT].lstrip()
         if any(word in start for word in _ERRORS):
             last = _LAST.match(b"\ndata: " + start)
-            relay.failed = (last is not None and last["end"] is None) or _FAILED.match(start) is not None
+            finish = _FINISH.search(start)
+            relay.failed = (
+                (last is not None and last["end"] is None)
+                or _FAILED.match(start) is not None
+                or (finish is not None and finish[1] is not None)
+            )
     return relay
 
 
@@ -139,6 +148,11 @@ def _end_of_events(data: bytes, limit: int) -> int:
     for boundary in _BOUNDARY.finditer(data, 0, limit):
         end = boundary.end()
     return end
+
+
+def says_nothing(events: bytes) -> bool:
+    """Whether whole events are only such as keep a connection alive; also where there is none."""
+    return _NOTHING.fullmatch(events) is not None
 
 
 def looks_like_events(body: bytes) -> bool:

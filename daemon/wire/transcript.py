@@ -7,7 +7,7 @@ be parsed is stored whole, with a note.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.errors import BadRequest
 from daemon.core.records import Message, StoredMessage, Text, Transcript
@@ -16,7 +16,10 @@ from daemon.wire.answer import Answer, Assembler, assemble
 from daemon.wire.base import Redact
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.memo import Memo
+from daemon.wire.parts import calls_are_whole
 from daemon.wire.split import MESSAGES, Names, Split, Splitter, count
+
+_BEGINNING: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class _Read:
     stored: StoredMessage
     secrets: int
     note: str | None
+    broken_call: bool = False
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class Transcriber:
         self._memo: Memo[_Read] = Memo()
         self._joins: Memo[bool] = Memo()
         self._rest: Memo[tuple[bytes, int]] = Memo()
-        self._roots: Memo[bytes] = Memo()
+        self._roots: Memo[tuple[bytes, str]] = Memo()
 
     def transcript(
         self,
@@ -89,6 +93,7 @@ class Transcriber:
         head, head_secrets = self._rest.get(cut.head, redact, _redacted)
         tail, tail_secrets = self._rest.get(cut.tail, redact, _redacted)
         notes.secrets += head_secrets + tail_secrets
+        root, system = self._roots.get(cut.system, redact, _root)
         plain = _plain(response, response_encoding, "response", notes)
         answer, stored, kept = self._response(plain, stream, redact, notes)
         # What stands in place of a list of messages leaves a hole that must be filled to be read.
@@ -99,7 +104,8 @@ class Transcriber:
             separator=cut.separator,
             tail=tail,
             messages=messages,
-            root=self._roots.get(cut.system, redact, _root),
+            root=root,
+            system=system,
             answer=stored,
             response=kept,
             tools=count(cut.tools),
@@ -158,14 +164,15 @@ class Transcriber:
 
     def _read(self, raw: bytes, redact: Redact) -> _Read:
         clean, secrets = redact(raw)
-        note = None
+        note, broken_call = None, False
         try:
             message = self._reading.message(self._reading.load(clean))
+            broken_call = not calls_are_whole(message)
         except (jsontext.NotJson, BadRequest) as error:
             message = Message("user", (Text(clean.decode("utf-8", "replace")),))
             note = f"a message could not be read: {error}"
         stored = StoredMessage(clean, canonical.key(message), message.role, canonical.readable(message))
-        return _Read(stored, secrets, note)
+        return _Read(stored, secrets, note, broken_call)
 
     def _response(
         self, body: bytes, stream: bool, redact: Redact, notes: _Notes
@@ -180,6 +187,8 @@ class Transcriber:
         read = self._memo.get(self._reading.dump(answer.message), redact, self._read)
         notes.secrets += max(secrets, read.secrets)
         notes.add(read.note)
+        if read.broken_call:
+            notes.add("the arguments of a call are no whole JSON object")
         if read.secrets and self._leaks(kept, stream, redact):
             # A secret that a stream delivered in pieces: only the assembled answer could be redacted.
             kept = b""
@@ -196,12 +205,13 @@ def _redacted(raw: bytes, redact: Redact) -> tuple[bytes, int]:
     return redact(raw)
 
 
-def _root(system: bytes, redact: Redact) -> bytes:
+def _root(system: bytes, redact: Redact) -> tuple[bytes, str]:
     try:
         value = jsontext.decode(redact(system)[0]) if system else None
     except jsontext.NotJson:
         value = None
-    return canonical.digest(canonical.system_texts(value))
+    texts = canonical.system_texts(value)
+    return canonical.digest(texts), texts[0][:_BEGINNING] if texts else ""
 
 
 def _plain(body: bytes, encodings: str, what: str, notes: _Notes) -> bytes:

@@ -4,13 +4,14 @@ The variables are the answer, for `eval`; what a person must do besides goes to 
 it is read to see whether it names this Reef, and never written.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from daemon.core.errors import NotFound
 from daemon.core.paths import home
-from reef_cli import diagnostics, output
+from reef_cli import diagnostics, output, proxies
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
@@ -37,6 +38,7 @@ def env(
     variables = keyless(url, token) if keep_keys else environment(url, token)
     if told is not None:
         variables = {name: variables[name] for name in told.variables if name in variables} | dict(told.fixed)
+    variables |= proxies.around(os.environ)
     text = "" if told is None else told.filled(f"{url}/t/{token}" if keep_keys else url)
     if as_json:
         output.json({"env": variables} | ({} if told is None else _described(told, text)))

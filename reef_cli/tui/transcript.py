@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reef_cli import output
-from reef_cli.conversation import signals_line
+from reef_cli.conversation import facts, messages, signals_line
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 from reef_cli.tui.window import Row
 
@@ -60,17 +60,7 @@ def _lines(item: Item, folded: bool, width: int) -> list[str]:
 
 
 def _session(session: Mapping[str, Any]) -> str:
-    facts = [
-        one_line(session["title"] or "untitled"),
-        session["id"],
-        session["agent"] or "unknown agent",
-        f"scenario {session['scenario']}",
-        output.count(session["turns"], "turn"),
-        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
-    ]
-    if session["cwd"]:
-        facts.append(session["cwd"])
-    return " · ".join(facts)
+    return " · ".join([one_line(session["title"] or "untitled"), *facts(session)])
 
 
 def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
@@ -78,8 +68,7 @@ def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
     receipt = record["receipt"]
     yield Item(f"{receipt}/", record, "")
     yield Item(f"{receipt}/heading", record, _heading(record, now_ns), style="dim")
-    messages = [*entry["new_messages"], *([entry["answer"]] if entry["answer"] else [])]
-    for m, message in enumerate(messages):
+    for m, message in enumerate(messages(entry)):
         for p, part in enumerate(message["parts"]):
             yield from _part(f"{receipt}/{m}.{p}", record, message["role"], part)
     if record["error"]:
@@ -120,6 +109,8 @@ def _whole(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any
         case "text":
             long = role == "system" or len(part["text"]) > _LONG
             return Item(id, record, role, part["text"], folds=long, long=long)
+        case "earlier":
+            return Item(id, record, part["name"], part["text"], folds=True, long=True, style="dim")
         case "thinking":
             return Item(id, record, "thinking", part["text"], folds=True, long=True, style="dim")
         case "tool_use":

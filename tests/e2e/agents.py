@@ -94,8 +94,11 @@ def _edits(asked: Any) -> Turn:
 
 
 def _guesses(asked: Any) -> Turn:
-    """Qwen Code in a terminal wants to know after an answer what comes next."""
+    """Qwen Code in a terminal wants to know after an answer what comes next, and at /compress what was said."""
     said = str(asked["messages"][-1]["content"])
+    if "You are the component that summarizes" in said:
+        goal, known = "create hello.txt as they asked", "hello.txt is there, 11 bytes"
+        return Turn(f"<state_snapshot><goal>{goal}</goal><known>{known}</known></state_snapshot>")
     return Turn("run it again") if "[SUGGESTION MODE:" in said else TASK[min(shapes.Chat(asked, 0).answered(), 2)]
 
 
@@ -184,7 +187,7 @@ AGENTS: Final = {
         pip=True,
         quiet={"AIDER_ANALYTICS": "false"},
         script=_edits,
-        stored_as="OpenAI",
+        stored_as="aider",
         sides=1,  # the commit's message
         turns=1,
         calls=0,
@@ -198,7 +201,7 @@ AGENTS: Final = {
         pip=True,
         quiet={"MSWEA_CONFIGURED": "true", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         script=_submits,
-        stored_as="OpenAI",
+        stored_as="mini-swe-agent",
         calls=4,  # and the one that ends it
         streams=False,
     ),
@@ -209,7 +212,7 @@ AGENTS: Final = {
         ("--yolo", "-q"),
         again=("--continue", "--yolo", "-q"),
         pip=True,
-        stored_as="OpenAI",
+        stored_as="hermes",
         terminal=("--yolo",),
         listens="\u276f",
         sides=1,  # the title

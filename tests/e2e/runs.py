@@ -204,25 +204,39 @@ def continued(run: Run) -> Counter[str]:
 
 def typed(run: Run) -> Counter[str]:
     """Two prompts in a terminal, where agents do more beside the conversation than in one go."""
+    _type(run, PROMPT, AGAIN)
+    return Counter(tool=2 * len(run.agent.statuses), turn=1)
+
+
+def compressed(run: Run) -> Counter[str]:
+    """The same, with a summary in the place of what was said in between."""
+    _type(run, PROMPT, "/compress", AGAIN)
+    return Counter(tool=2 * len(run.agent.statuses), turn=1)
+
+
+def _type(run: Run, *prompts: str) -> None:
+    """In a terminal, each when the one before is answered."""
     for name, text in run.agent.seeds.items():
         (run.user / name).write_text(text.replace("$PROJECT", str(run.project)))
     terminal = Terminal(run.daemon.home.run / "tmux")
     command = run.agent.argv(run.root, *(run.agent.terminal or ()))
     terminal.start(command, run.project, run.environment | {"TERM": "xterm-256color"})
+    finals = 0
     try:
         terminal.see(run.agent.listens)
-        for count, prompt in enumerate((PROMPT, AGAIN), 1):
+        for prompt in prompts:
             asked = len(run.asked)
             terminal("send-keys", "-l", prompt)
             terminal.see(prompt)
             until(lambda asked=asked: _entered(terminal, run, asked), "the prompt is sent", 60)
-            until(lambda count=count: run.finals >= count, "the last answer", 60)
-            if run.agent.guesses:
-                until(lambda: "[SUGGESTION MODE:" in str(run.asked[-1].json()["messages"][-1]), "a guess", 60)
+            if not prompt.startswith("/"):
+                finals += 1
+                until(lambda count=finals: run.finals >= count, "the last answer", 60)
+                if run.agent.guesses:
+                    until(lambda: "[SUGGESTION MODE:" in str(run.asked[-1].json()["messages"][-1]), "a guess", 60)
             until(lambda: len(run.daemon.get("/reef/records?limit=200")["items"]) >= len(run.asked), "its record", 60)
     finally:
         terminal("kill-server")
-    return Counter(tool=2 * len(run.agent.statuses), turn=1)
 
 
 def _entered(terminal: Terminal, run: Run, asked: int) -> bool:
@@ -259,7 +273,8 @@ def spoilt(run: Run) -> Counter[str]:
 
 
 SCENARIOS: Final[dict[str, Callable[[Run], Counter[str]]]] = {
-    scenario.__name__: scenario for scenario in (faults, spoilt, typed, continued, spawned, translated, left, task)
+    scenario.__name__: scenario
+    for scenario in (faults, spoilt, typed, compressed, continued, spawned, translated, left, task)
 }
 
 

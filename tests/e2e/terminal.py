@@ -16,13 +16,13 @@ class Terminal:
         self("new-session", "-d", "-x", "150", "-y", "45", *given, "-c", str(folder), *command)
 
     def __call__(self, *words: str) -> str:
-        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=False, timeout=120)
         return done.stdout
 
     def screen(self) -> str:
         return self("capture-pane", "-p", "-J")
 
-    def see(self, text: str, seconds: float = 60) -> str:
+    def see(self, text: str, seconds: float = 180) -> str:
         """Wait until the text is on the screen."""
         deadline = time.monotonic() + seconds
         while text not in (shown := self.screen()):

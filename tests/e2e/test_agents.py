@@ -45,19 +45,14 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
         }
 
 
-def not_yet(why: str, *, always: bool = True) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=always, reason=why)
-
-
-def agents(*, lasting: bool = False, typing: bool = False, **unknown: pytest.MarkDecorator) -> pytest.MarkDecorator:
-    """Every agent, or those that go on with a conversation, or in a terminal; ``unknown``: not so yet for these."""
+def agents(*, lasting: bool = False, typing: bool = False) -> pytest.MarkDecorator:
+    """Every agent, or those that go on with a conversation, or in a terminal."""
     chosen = [
         name
         for name, told in AGENTS.items()
         if (told.again or not lasting) and (told.terminal is not None or not typing)
     ]
-    marks = {name: [unknown[name.replace("-", "_")]] if name.replace("-", "_") in unknown else [] for name in chosen}
-    return pytest.mark.parametrize("agent", [pytest.param(name, marks=marks[name]) for name in chosen])
+    return pytest.mark.parametrize("agent", chosen)
 
 
 @agents()
@@ -104,7 +99,7 @@ def test_task_is_shown_as_a_conversation(agent: str, runs: Runs) -> None:
     assert "\x1b" not in run.shown
 
 
-@agents(aider=not_yet("the examples in its prompt are shown as turns"))
+@agents()
 def test_task_is_shown_on_a_screen_or_two(agent: str, runs: Runs) -> None:
     assert len(runs[agent, "task"].result().shown.splitlines()) < 60
 
@@ -157,6 +152,16 @@ def test_typed_prompts_are_turns_of_one_session(agent: str, runs: Runs) -> None:
     (session,) = run.sessions
     assert (session["title"], session["turns"]) == (PROMPT, 2 * told.turns)
     assert run.kinds["main"] == 2 * told.turns
+    assert [one["text"] for one in run.signals("turn")] == [AGAIN]
+
+
+@pytest.mark.parametrize("agent", ["qwen-code"])
+def test_compressed_conversation_goes_on_in_its_session(agent: str, runs: Runs) -> None:
+    """It sends no id: only the summary ties what comes after it to what was before."""
+    run, told = runs[agent, "compressed"].result(), AGENTS[agent]
+    (session,) = run.sessions
+    assert (session["title"], session["turns"]) == (PROMPT, 2 * told.turns)
+    assert [record["edge"] for record in run.records].count("compaction") == 1
     assert [one["text"] for one in run.signals("turn")] == [AGAIN]
 
 

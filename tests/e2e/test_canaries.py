@@ -74,7 +74,8 @@ def daemon(module_home: Home, provider: Scripted, collector: Collector) -> Itera
     config = f"""
 server: {{port: 0}}
 engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
+engines: {{p: {{base_url: "{provider.url}/v1"}}, nobody: {{base_url: "http://127.0.0.1:1/v1"}}}}
+models: {{lost: nobody}}
 telemetry: {{endpoint: "{collector.url}", content: true}}
 """
     with running_daemon(module_home, config) as running:
@@ -158,6 +159,10 @@ def test_what_a_provider_says_when_it_fails(daemon: RunningDaemon, provider: Scr
     say(daemon, asked("fail inside", stream=True))
     provider.answers.append(Bytes((f"<html>{plant('body that is no JSON')}</html>".encode(),), "text/html", 502))
     say(daemon, asked("no json"))
+    gone = asked("nobody there", model="lost")
+    assert say(daemon, gone, f"{CHAT}?key={plant('query of a request that failed', '{}')}")[0] == 502
+    assert say(daemon, b"{", f"{CHAT}?key={plant('query of a request that is none', '{}')}")[0] == 400
+    assert say(daemon, b"{", f"/v1/none?api_key={plant('query on an unknown path', '{}')}")[0] in (400, 404, 502)
 
 
 def test_what_stands_in_headers_of_ours(daemon: RunningDaemon, provider: Scripted) -> None:

@@ -28,7 +28,9 @@ SHAPES: Final[dict[str, Callable[[Any], int]]] = {
 
 
 def _runs(asked: Any) -> Turn:
-    """The scripted task by Codex's own tool, in whichever dialect it is asked."""
+    """The scripted task by Codex's own tool, in whichever dialect it is asked; or a title."""
+    if not asked.get("tools"):
+        return Turn('{"title": "Create hello.txt"}')
     answered = next(count(asked) for field, count in SHAPES.items() if field in asked)
     turn = TASK[min(answered, len(TASK) - 1)]
     calls = [call.arguments for call in turn.calls]
@@ -45,6 +47,9 @@ CODEX: Final = Agent(
     node="own",
     script=_runs,
     stored_as="codex",
+    terminal=(_FREE,),
+    listens="Ask Codex",
+    sides=1,  # the title, in a terminal
 )
 Runs = dict[tuple[str, str], "Future[Run]"]
 
@@ -52,7 +57,10 @@ Runs = dict[tuple[str, str], "Future[Run]"]
 @pytest.fixture(scope="module")
 def runs() -> Iterator[Runs]:
     """Every run, begun at once, two at a time."""
-    wanted = [*((spoken, "continued") for spoken in DIALECTS), ("responses", "faults"), ("responses", "left")]
+    wanted = [
+        *((spoken, "continued") for spoken in DIALECTS),
+        *(("responses", name) for name in ("faults", "typed", "left")),
+    ]
     with ThreadPoolExecutor(2) as pool:
         yield {(spoken, name): pool.submit(happened, CODEX, name, spoken) for spoken, name in wanted}
 
@@ -97,3 +105,12 @@ def test_faults_are_survived_and_retries_count_once(runs: Runs) -> None:
 def test_left_in_the_middle_is_cancelled(runs: Runs) -> None:
     run = runs["responses", "left"].result()
     assert {record["end"] for record in run.records} == {"cancelled"}
+
+
+def test_typed_prompts_are_turns_of_the_session_that_its_title_is_asked_for(runs: Runs) -> None:
+    """The title has a thread and a session of its own, and runs beside the first turn."""
+    run = runs["responses", "typed"].result()
+    (session,) = run.sessions
+    assert (session["title"], session["turns"]) == (PROMPT, 6)
+    assert run.kinds == Counter(main=6, side=1)
+    assert [one["text"] for one in run.signals("turn")] == [AGAIN]

@@ -180,7 +180,7 @@ def killed(home: Home, kills: int, notes: int) -> tuple[list[dict[str, Any]], in
                 daemon.stop()  # its connections
                 hits += 1
                 if job is not None:
-                    until(lambda pid=job: not _lives(pid), "the job dies with its daemon", 10)
+                    until(lambda pid=job: not _lives(pid), "the job dies with its daemon")
                 daemon = start(home, text, environment=environment)
         try:
             last = note(daemon, "the last rule")

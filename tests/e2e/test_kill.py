@@ -80,6 +80,11 @@ class Load:
                 os.kill(pid, signal.SIGKILL)
         self.killed[chosen] += 1
 
+    def is_enough(self) -> bool:
+        """All kills, some of each kind, and answers between them: on a busy machine the engine is seldom there."""
+        rarest = min(self.killed[one] for one in set(SHARES))
+        return self.killed.total() >= KILLS and rarest >= KILLS // 25 and len(self.ends()) > KILLS // 4
+
     def stop(self) -> None:
         for process in (*self.clients, *filter(None, [self.provider])):
             _kill(process)
@@ -120,8 +125,10 @@ def test_kills_lose_no_record_that_a_client_relies_on(reef_home: Home, model_pat
     _prepare(reef_home, load.port, model_path)
     load.start()
     try:
-        until(lambda: len(load.ends()) > CLIENTS, "the first answers", 120)
-        while load.killed.total() < KILLS:
+        until(lambda: len(load.ends()) > CLIENTS, "the first answers", 300)
+        enough = time.monotonic() + 20 * KILLS
+        while not load.is_enough():
+            assert time.monotonic() < enough, (dict(load.killed), len(load.ends()))
             time.sleep(load.chance.random() * 0.6)
             load.kill_one()
     finally:
@@ -139,10 +146,8 @@ def test_kills_lose_no_record_that_a_client_relies_on(reef_home: Home, model_pat
     assert [line for line in ends if not line.startswith("rec_")] == []
     assert (missing, torn) == ([], [])
     with suppress(AssertionError):
-        until(lambda: not left_behind(reef_home), "nothing is left behind")
+        until(lambda: not left_behind(reef_home), "nothing is left behind", 120)
     assert left_behind(reef_home) == []
-    assert len(ends) > KILLS // 4  # a busy machine answers less between two kills
-    assert min(load.killed[one] for one in set(SHARES)) >= KILLS // 25
 
 
 def _prepare(home: Home, port: int, model_path: Path) -> None:

@@ -191,7 +191,7 @@ class World:
         self.daemon.kill()
         self.daemon.stop()  # its connections
         self.daemon = start(self.home, config(self.port))
-        until(lambda: not loop.processes(self.home).keys() & before.keys(), "the end of all it had started", 15)
+        until(lambda: not loop.processes(self.home).keys() & before.keys(), "the end of all it had started")
 
 
 def config(port: int) -> str:

@@ -159,7 +159,7 @@ async def test_a_prompt_that_is_too_long_inside(
 
 
 async def _left(daemon: RunningDaemon, provider: Provider, place: str, asking: asyncio.Task[Any]) -> None:
-    """Wait until the engine is at work for it; cancel; the record must say so."""
+    """Wait until the engine is at work for it; cancel; its record must say so, after those of what it asked before."""
     before = newest(daemon)["receipt"] if daemon.get("/reef/records?limit=1")["items"] else None
     if place == "inside":
         await asyncio.to_thread(until, lambda: daemon.get("/reef/status")["engines"][0]["running"], "it is at work")
@@ -168,10 +168,12 @@ async def _left(daemon: RunningDaemon, provider: Provider, place: str, asking: a
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    row = await asyncio.to_thread(
-        until, lambda: (row := newest(daemon))["receipt"] != before and row, "the record of a client that left", 10
-    )
-    assert row["end"] == "cancelled"
+
+    def left() -> bool:
+        row = newest(daemon)
+        return bool(row["receipt"] != before and row["end"] == "cancelled")
+
+    await asyncio.to_thread(until, left, "the record of a client that left", 10)
 
 
 @EVERY

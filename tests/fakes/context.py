@@ -29,14 +29,17 @@ T = TypeVar("T")
 
 
 class EngineThread:
-    """``with EngineThread(model) as engine``: `ask` blocks until all are answered."""
+    """``with EngineThread(model) as engine``: `ask` blocks until all are answered. What the same weights were asked
+    before, at temperature 0, is not asked again.
+    """
 
     def __init__(self, model: ModelFile, log: Path) -> None:
         self.model = model
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._engine = LlamaCpp(model=lambda: model, config=EmbeddedConfig(context=2048, threads=1), log=log)
+        self._engine = LlamaCpp(model=lambda: model, config=EmbeddedConfig(context=2048), log=log)
+        self._known: dict[object, tuple[Answer, TokenSpan]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -63,6 +66,12 @@ class EngineThread:
     ) -> list[tuple[Answer, TokenSpan]]:
         at_once = asyncio.Semaphore(8)
 
+        async def known(messages: Sequence[Message]) -> tuple[Answer, TokenSpan]:
+            asked = tuple(messages), sampling, lora
+            if sampling.temperature != 0 or asked not in self._known:
+                self._known[asked] = await one(messages)
+            return self._known[asked]
+
         async def one(messages: Sequence[Message]) -> tuple[Answer, TokenSpan]:
             request = ChatRequest(self.model.name, tuple(messages), sampling=sampling)
             text = []
@@ -77,7 +86,7 @@ class EngineThread:
                         return answer, event.span
             raise AssertionError("an answer without an end")
 
-        return list(await asyncio.gather(*map(one, conversations)))
+        return list(await asyncio.gather(*map(known, conversations)))
 
 
 @dataclass

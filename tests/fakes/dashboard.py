@@ -56,7 +56,7 @@ class FakeDaemon:
 
         self._thread = threading.Thread(target=lambda: asyncio.run(serve()))
         self._thread.start()
-        assert ready.wait(20)
+        assert ready.wait(120)
 
     def stop(self) -> None:
         """As a daemon that ends: streams break off, nobody listens any more."""

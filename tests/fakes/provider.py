@@ -37,6 +37,7 @@ from daemon.wire.encoding import decoded
 from tests.fakes import shapes
 from tests.fakes.responses_shape import Responses
 
+NO_CONTENT = 204
 Shape = shapes.Chat | shapes.Messages | Responses
 
 #: How events are written: as the vendors do, or as compatible servers have been seen to.
@@ -77,7 +78,7 @@ class Fault:
     ``status``: that error, in the dialect's shape, with ``headers``. ``drop``: the connection breaks before the first
     byte. ``after``: it breaks after so many events. ``hang``: nothing comes until the client leaves. ``error_after``:
     after so many events an error event ends the stream, inside the 200. ``wait``: so many seconds pass before anything
-    else, also before the answer.
+    else, also before the answer; ``held``: until the test sets it.
     """
 
     status: int | None = None
@@ -87,6 +88,7 @@ class Fault:
     hang: bool = False
     error_after: int | None = None
     wait: float = 0.0
+    held: threading.Event | None = None
     #: What the error of ``status`` says.
     message: str = ""
 
@@ -160,6 +162,8 @@ class Provider:
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
         await asyncio.sleep(fault.wait)
+        while fault.held is not None and not fault.held.is_set():
+            await asyncio.sleep(0.005)
         if fault.drop:
             transport.abort()
         if fault.hang:
@@ -170,8 +174,11 @@ class Provider:
             return JSONResponse(error, fault.status, {**self.headers, **fault.headers})
         text, calls, thinking = self._turn(received, dialect)
         if not asked.get("stream"):
-            body = json.dumps(dialect.body(text, calls, thinking)).encode()
-            return self._whole(body, "application/json")
+            body = shapes.written(dialect.body(text, calls, thinking))
+            if not self.pace:
+                return self._whole(body, "application/json")
+            halves = self._paced([body[: len(body) // 2], body[len(body) // 2 :]], fault, transport)
+            return StreamingResponse(halves, media_type="application/json", headers=self.headers)
         events = self._framed(dialect.events(text, calls, thinking))
         if fault.error_after is not None:
             events = [*events[: fault.error_after], dialect.error_event()]
@@ -225,9 +232,18 @@ class Provider:
 
     async def _count(self, request: Request) -> Response:
         received = await self._note(request)
-        if self.faults and self.faults.popleft().hang:
+        return await self._faulted(request) or JSONResponse({"input_tokens": len(received.body) // 4})
+
+    async def _faulted(self, request: Request) -> Response | None:
+        """The fault of a request that is no conversation."""
+        fault = self.faults.popleft() if self.faults else Fault()
+        if fault.hang:
             await _left(request)
-        return JSONResponse({"input_tokens": len(received.body) // 4})
+        if fault.status is None:
+            return None
+        if fault.status == NO_CONTENT:
+            return Response(status_code=fault.status, headers=fault.headers)
+        return JSONResponse(shapes.Messages({}, 0).error(fault.status), fault.status, {**self.headers, **fault.headers})
 
     async def _models(self, request: Request) -> Response:
         await self._note(request)
@@ -236,6 +252,8 @@ class Provider:
 
     async def _unknown(self, request: Request) -> Response:
         received = await self._note(request)
+        if (faulted := await self._faulted(request)) is not None:
+            return faulted
         if received.path.startswith("/v1/moved"):
             return Response(status_code=307, headers={"location": "/v1/models"})
         return JSONResponse({"error": {"message": "not found", "type": "not_found_error"}}, 404)
@@ -283,7 +301,7 @@ def running_provider(turns: Sequence[Turn] = TASK, *, port: int = 0) -> Iterator
         yield provider
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 
@@ -299,7 +317,7 @@ async def _serve(server: uvicorn.Server, provider: Provider, stop: asyncio.Event
     await server.shutdown()
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+def until(true: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
     """Wait for a condition; fails the test when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.fakes.shapes import Calls, created, error_type, offered, words
+from tests.fakes.shapes import Calls, created, error_type, offered, words, written
 
 
 class Responses:
@@ -127,7 +127,7 @@ class Responses:
         return [added, *inner, {"type": "response.output_item.done", "output_index": index, "item": item}]
 
     def _event(self, data: dict[str, Any]) -> bytes:
-        return f"event: {data['type']}\n".encode() + b"data: " + json.dumps(data).encode() + b"\n\n"
+        return f"event: {data['type']}\n".encode() + b"data: " + written(data) + b"\n\n"
 
     def error(self, status: int) -> dict[str, Any]:
         error = {"message": f"scripted {status}", "type": error_type(status), "param": None, "code": None}

@@ -12,6 +12,11 @@ def error_type(status: int) -> str:
     return kinds.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
+def written(data: dict[str, Any]) -> bytes:
+    """As vendors write it: letters of all languages as they are, so that chunks cut them."""
+    return json.dumps(data, ensure_ascii=False).encode()
+
+
 def words(text: str) -> list[str]:
     return text.replace(" ", "\0 ").split("\0") if text else []
 
@@ -106,7 +111,7 @@ class Chat:
         return self._event({**self._chunk_head(), "choices": [choice]})
 
     def _event(self, data: dict[str, Any]) -> bytes:
-        return b"data: " + json.dumps(data).encode() + b"\n\n"
+        return b"data: " + written(data) + b"\n\n"
 
     def error(self, status: int) -> dict[str, Any]:
         error = {"message": f"scripted {status}", "type": error_type(status), "param": None, "code": None}
@@ -198,7 +203,7 @@ class Messages:
         return [*events, self._event({"type": "message_stop"})]
 
     def _event(self, data: dict[str, Any]) -> bytes:
-        return f"event: {data['type']}\n".encode() + b"data: " + json.dumps(data).encode() + b"\n\n"
+        return f"event: {data['type']}\n".encode() + b"data: " + written(data) + b"\n\n"
 
     def error(self, status: int) -> dict[str, Any]:
         error = {"type": error_type(status), "message": f"scripted {status}"}

@@ -94,6 +94,30 @@ def test_what_an_agent_added_to_a_persons_words_is_folded() -> None:
     assert len(read({**part, "written": ""}, role="user")) == 2
 
 
+def came_along(*, full: bool = False) -> list[str]:
+    said = [
+        ("system", "rules"),
+        ("user", "an example"),
+        ("assistant", "Ok."),
+        ("user", "another"),
+        ("assistant", "Ok."),
+    ]
+    added = [
+        {"role": role, "parts": [{"type": "text", "text": text}]} | ({"earlier": True} if role != "system" else {})
+        for role, text in said
+    ]
+    added.append({"role": "user", "parts": [{"type": "text", "text": "what was typed"}]})
+    trace = {"session": SESSION, "records": [{"record": RECORD, "new_messages": added, "answer": None, "reports": []}]}
+    return list(conversation.lines(trace, full=full))[4:]
+
+
+def test_what_only_came_along_is_a_line() -> None:
+    assert came_along() == [
+        "system", "  rules", "  4 messages from before: an example Ok. another Ok.", "user", "  what was typed",
+    ]  # fmt: skip
+    assert came_along(full=True)[2:4] == ["user", "  an example"]
+
+
 def test_tool_results_carry_their_own_mark() -> None:
     assert read({"type": "tool_result", "id": "c", "content": "ok", "is_error": False}, role="tool") == ["  < ok"]
 

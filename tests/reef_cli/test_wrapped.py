@@ -25,9 +25,10 @@ from daemon.core.paths import Home
 from daemon.core.releases import Release
 from daemon.core.version import PROTOCOL, __version__
 from daemon.store.releases import Releases
+from reef_cli import lifecycle
 from reef_cli.wrapped import key_of
 from tests.fakes import agents, chain
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
 
 
 class Case:
@@ -124,6 +125,21 @@ def test_it_starts_the_daemon(alone: Case) -> None:
         assert alone.home.state.exists()
     finally:
         subprocess.run(["kill", str(json.loads(alone.home.state.read_text())["pid"])], check=True)
+
+
+def test_after_kill_9_it_starts_another_daemon(alone: Case) -> None:
+    """opencodex#2861: whatever killed it, the next start of the agent must not talk to nobody."""
+    try:
+        assert alone.run().code == 0
+        first = json.loads(alone.home.state.read_text())["pid"]
+        os.kill(first, signal.SIGKILL)
+        until(lambda: not lifecycle.lives(alone.home), "its end")
+        seen = alone.run()
+        second = json.loads(alone.home.state.read_text())
+        assert (seen.code, second["pid"] != first) == (0, True)
+        assert seen.told["models"]["providers"]["reef"]["baseUrl"] == f"http://127.0.0.1:{second['port']}/v1"
+    finally:
+        lifecycle.stop_daemon(alone.home)
 
 
 def test_it_is_not_installed(alone: Case) -> None:

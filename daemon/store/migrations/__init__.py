@@ -10,7 +10,9 @@ from typing import Final
 
 from daemon.core.errors import StoreError
 
-STEPS: Final = ("m0001_first_light", "m0002_learning", "m0003_tasks", "m0004_experience", "m0005_privacy")
+STEPS: Final = (
+    "m0001_first_light", "m0002_learning", "m0003_tasks", "m0004_experience", "m0005_privacy", "m0006_fewer_indexes"
+)  # fmt: skip
 
 
 def migrate(db: sqlite3.Connection) -> None:

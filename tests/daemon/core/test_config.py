@@ -21,6 +21,15 @@ def test_nothing_said_means_the_defaults(text: str) -> None:
     assert parse(text) == Config()
 
 
+def test_what_agents_count_on_is_so_unless_told_otherwise() -> None:
+    """Pi gives up after 300 s without a byte, a history of screenshots has 25 MB, and a long prompt is slow to read."""
+    server, remote = Config().server, RemoteConfig(base_url="http://x")
+    assert 0 < server.keepalive_seconds < 15
+    assert server.max_body_mb >= 64
+    assert remote.connect_seconds < server.keepalive_seconds  # a provider that is not there is an error of its own
+    assert remote.read_seconds > 310
+
+
 def test_the_articles_file_loads_as_printed() -> None:
     assert parse(ARTICLE).reef == {"recipe": "recipes.sao.recipe:SAORecipe", "batch_size": 1, "max_staleness": 18}
 

@@ -41,6 +41,15 @@ def test_each_answer_of_a_conversation_is_a_record_with_what_came_before_it() ->
     assert len({one["agent_record_id"] for one in found}) == 2
 
 
+def test_what_two_files_of_a_forked_conversation_share_has_one_id() -> None:
+    """A fork's file repeats its parent's turns: counted again they make 81 of 277 (ccusage/ccusage#897)."""
+    first, second = (
+        list(envelopes({"messages": [*TALK, {"role": "user", "content": fork}, TALK[-1]]})) for fork in "ab"
+    )
+    assert [one["agent_record_id"] for one in first[:2]] == [one["agent_record_id"] for one in second[:2]]
+    assert first[2]["agent_record_id"] != second[2]["agent_record_id"]
+
+
 def test_messages_written_are_messages_read() -> None:
     assert openai(SAID) == TALK
 

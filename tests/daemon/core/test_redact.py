@@ -157,6 +157,48 @@ def test_a_secret_behind_a_key_word_goes(text: str, secret: str) -> None:
     assert redact(shown) == shown
 
 
+def escaped(text: str, times: int, *, ascii: bool) -> str:
+    for _ in range(times):
+        text = json.dumps(text, ensure_ascii=ascii)[1:-1]
+    return text
+
+
+@pytest.mark.parametrize("ascii", [True, False])
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("postgres://app:s3cr3t-pässword@db.local/x", "s3cr3t-pässword"),
+        ("postgres://größe:hunter22@db.local/x", "hunter22"),
+        ("DB_PASSWORD=Pässw0rd!23\nNEXT=1", "Pässw0rd!23"),
+        ('{"password": "correct-hörse-1"}', "correct-hörse-1"),
+        ("$pwd=Qwörty12345;", "Qwörty12345"),
+        ('{"api_key": "q8Zr2LmN7pXv4TkB"}', "q8Zr2LmN7pXv4TkB"),
+        ('"client_secret": "8Q~abcDEF.1234567890_ghijk"', "8Q~abcDEF.1234567890_ghijk"),
+        ("-H 'Authorization: Bearer 0a9s8d7f6g5h4j3k2l1'", "0a9s8d7f6g5h4j3k2l1"),
+        ('{"Cookie": "theme=dark; sid=aB3dE5fG7hJ9kL1m2N"}', "aB3dE5fG7hJ9kL1m2N"),
+        ("Server=tcp:x.database.windows.net;User Id=me;Password=Zx9!kkk2;Encrypt=true", "Zx9!kkk2"),
+    ],
+)
+def test_a_secret_goes_however_deep_it_is_quoted(text: str, secret: str, times: int, *, ascii: bool) -> None:
+    """A tool's output in a message (once), in a call's arguments (twice), in a session that was read (three times)."""
+    shown = redact(escaped(text, times, ascii=ascii))
+    assert escaped(secret, times, ascii=ascii) not in shown
+    inner = shown
+    for _ in range(times):
+        inner = json.loads(f'"{inner}"')
+    assert inner.startswith(text[: text.index(secret)] + "[redacted:")
+    assert inner.endswith("]" + text[text.index(secret) + len(secret) :])
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_a_url_whose_slashes_are_escaped_keeps_no_password(times: int) -> None:
+    """PHP writes them so, and a tool prints its files."""
+    shown = redact(escaped(r'{"dsn":"mysql:\/\/me:hunter22@host\/db"}', times, ascii=True))
+    assert "hunter22" not in shown
+    assert "[redacted:credential:" in shown
+
+
 KEPT = [
     "commit 3f786850e387550fdab836ed7e6dc881de23001b",
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -220,6 +262,28 @@ def test_cookies_go_and_their_names_stay(text: str) -> None:
 @pytest.mark.parametrize("text", KEPT)
 def test_what_is_no_secret_stays(text: str) -> None:
     assert REDACTOR.redact(text.encode()) == (text.encode(), 0)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        '{{"type":"thinking","thinking":"hm","signature":"{}"}}',
+        '{{"type":"redacted_thinking","data":"{}"}}',
+        'data: {{"delta":{{"type":"signature_delta","signature":"{}"}}}}\n\n',
+        '{{"type":"reasoning","id":"rs_0123456789abcdef0123456789abcdef","encrypted_content":"{}"}}',
+        '{{"extra_content":{{"google":{{"thought_signature":"{}"}}}}}}',
+        '{{"reasoning_details":[{{"type":"reasoning.encrypted","data":"{}","format":"x"}}]}}',
+        '{{"thinkingSignature":"{}"}}',
+        '{{"session":"{{\\"thinkingSignature\\":\\"{}\\"}}"}}',
+    ],
+)
+@pytest.mark.parametrize("letters", ["+/", "-_"])
+def test_what_seals_a_thought_stays_to_the_byte(around: str, letters: str) -> None:
+    """It looks random, and without every byte of it its vendor refuses the conversation (claude-code#63265)."""
+    noise = random.Random(3)
+    for length in (24, 65, 99, 300, 767, 1200, 6000):
+        text = around.format(base64.b64encode(noise.randbytes(length), letters.encode()).decode())
+        assert REDACTOR.redact(text.encode()) == (text.encode(), 0)
 
 
 @pytest.mark.parametrize("secret", [f"npm_{some(36)}", f"rk_live_{some(24)}", f"token=\n{some(24)}"])

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from daemon.core.config import EmbeddedConfig
-from daemon.core.errors import BadRequest, EngineError, EngineUnavailable
+from daemon.core.errors import BadRequest, BrokeOff, EngineError, EngineUnavailable
 from daemon.core.generation import Started, TextDelta
 from daemon.engines.base import EngineState, ModelFile
 from daemon.engines.llama_cpp import LlamaCpp
-from tests.conftest import ROOT, LoopLag
-from tests.daemon.engines.asking import DEADLINE, ask, collect, model_file, new_engine, until
+from tests.conftest import ROOT
+from tests.daemon.engines.asking import DEADLINE, Answer, ask, collect, model_file, new_engine, until
 from tests.fakes import gguf
 
 pytestmark = pytest.mark.engine
@@ -60,7 +60,7 @@ async def test_nothing_runs_before_the_first_request(model_path: Path, tmp_path:
         assert worker_pids() == []
 
 
-async def test_loading_is_visible_blocks_nothing_and_serves_all_who_wait(model_path: Path, tmp_path: Path) -> None:
+async def test_loading_is_visible_and_serves_all_who_wait(model_path: Path, tmp_path: Path) -> None:
     seen: list[tuple[EngineState, float | None]] = []
     file = model_file(model_path)
     engine = LlamaCpp(
@@ -70,15 +70,41 @@ async def test_loading_is_visible_blocks_nothing_and_serves_all_who_wait(model_p
         on_change=lambda: seen.append((engine.status().state, engine.status().progress)),
     )
     try:
-        async with LoopLag() as lag:
-            answers = await asyncio.gather(*(collect(engine, ask(f"Say {n}", tokens=1)) for n in range(4)))
+        answers = await asyncio.gather(*(collect(engine, ask(f"Say {n}", tokens=1)) for n in range(4)))
         assert all(answer.finished.usage.completion == 1 for answer in answers)
         states = [state for state, _ in seen]
         assert states[0] is EngineState.LOADING
         assert states[-1] is EngineState.READY
         assert any(progress for _, progress in seen)
         assert len(worker_pids()) == 1
-        assert lag.longest_ms < 250, "something blocked the loop"  # 50 ms on an idle machine; see bench/
+    finally:
+        await engine.close()
+
+
+async def test_a_request_in_the_moment_that_a_model_becomes_ready_is_answered(model_path: Path, tmp_path: Path) -> None:
+    """mostlygeek/llama-swap#635: the first one right after a swap got an empty 400."""
+    link = tmp_path / "other.gguf"
+    link.symlink_to(model_path)
+    chosen = [model_file(model_path)]
+    asked: list[asyncio.Task[Answer]] = []
+
+    def ready() -> None:
+        if engine.status().state is EngineState.READY and len(asked) < len(chosen):
+            asked.append(asyncio.create_task(collect(engine, ask("Hi", tokens=1))))
+
+    engine = LlamaCpp(
+        model=lambda: chosen[-1],
+        config=EmbeddedConfig(context=512, threads=1),
+        log=tmp_path / "log",
+        on_change=ready,
+    )
+    try:
+        await engine.warm()
+        await asked[0]
+        chosen.append(model_file(link, sha256="6b" * 32, name="other"))
+        await engine.warm()
+        await until(lambda: len(asked) == 2)
+        assert [(await one).span.weights for one in asked] == ["5a" * 32, "6b" * 32]
     finally:
         await engine.close()
 
@@ -126,7 +152,7 @@ async def test_a_killed_worker_fails_what_it_answered_and_the_next_request_works
         with pytest.raises(EngineError, match="SIGKILL") as failed:
             async for _ in generator:
                 pass
-        assert failed.value.kind == "engine_error"
+        assert isinstance(failed.value, BrokeOff)
         assert (await collect(engine, ask("Hi", tokens=1))).finished.usage.completion == 1
         assert engine.status().restarts == 1
         assert (engine.status().running, engine.status().waiting) == (0, 0)
@@ -226,10 +252,12 @@ async def test_a_load_that_never_ends_is_left_for_another_model(model_path: Path
     try:
         waiting = asyncio.create_task(collect(engine, ask("Hi", tokens=1)))
         await until(lambda: len(worker_pids()) == 1)
-        os.kill(worker_pids()[0], signal.SIGSTOP)
+        [stuck] = worker_pids()
+        os.kill(stuck, signal.SIGSTOP)  # it takes no SIGTERM (mostlygeek/llama-swap#38)
         chosen.append(model_file(link, sha256="6b" * 32, name="other"))
         answer = await collect(engine, ask("Hi", tokens=1))
         assert answer.span.weights == "6b" * 32
+        await until(lambda: gone(stuck))
         with pytest.raises(EngineUnavailable, match="changed while it loaded"):
             await waiting
     finally:

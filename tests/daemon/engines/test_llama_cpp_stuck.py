@@ -21,6 +21,9 @@ from tests.daemon.engines.test_llama_cpp_life import gone, worker_pids
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
+#: Enough for a busy machine to start a worker and to do a step.
+PATIENCE = Patience(beat=0.5, missed=6, step=4.0)
+
 #: Stops one thread of a process, and waits for its end. Not ours to trace: a tracer is told of stops in its `wait`.
 _TRACER = """
 import ctypes, os, sys
@@ -47,7 +50,7 @@ def thread_stopped(tid: int) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def impatient(path: Path, log: Path) -> AsyncIterator[LlamaCpp]:
-    engine = new_engine(path, log, context=512, patience=Patience(beat=0.5, missed=3, step=2.0))
+    engine = new_engine(path, log, context=512, patience=PATIENCE)
     try:
         yield engine
     finally:
@@ -114,7 +117,7 @@ async def test_an_idle_process_may_sleep(model_path: Path, tmp_path: Path) -> No
         await engine.warm()
         [pid] = worker_pids()
         os.kill(pid, signal.SIGSTOP)
-        await asyncio.sleep(2.5)  # five beats
+        await asyncio.sleep(PATIENCE.beat * (PATIENCE.missed + 1))
         os.kill(pid, signal.SIGCONT)
         assert (await collect(engine, ask("Hi", tokens=2))).finished
         assert worker_pids() == [pid]

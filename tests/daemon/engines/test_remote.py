@@ -280,16 +280,13 @@ async def test_after_a_success_the_trouble_is_forgotten(provider: Provider) -> N
 
 
 async def test_closing_inside_an_answer_drops_the_connection_at_once(provider: Provider) -> None:
-    provider.pace = 0.05
+    provider.pace = 30
     async with engine(provider.url) as remote:
         response = await remote.relay(RelayRequest("POST", "/chat/completions", JSON, ASK))
         assert await anext(aiter(response.chunks()))
         assert remote.status().running == 1
-        loop = asyncio.get_running_loop()
-        start = loop.time()
         await response.close()
-        await eventually(lambda: provider.lost == 1)
-        assert loop.time() - start < 0.5  # measured 1 ms; the margin is for a busy machine
+        await eventually(lambda: provider.lost == 1)  # long before its next event
         assert remote.status().running == 0
 
 

@@ -90,16 +90,12 @@ async def test_what_a_recipe_prints_goes_to_a_bounded_log(bench: Bench) -> None:
 
 
 async def test_a_child_that_stays_behind_is_ended_with_its_job(bench: Bench) -> None:
-    body = """
-child = subprocess.Popen(['sleep', '600'])
-open('/tmp/reef-child-%d' % os.getpgrp(), 'w').write(str(child.pid))
-"""
+    note = bench.home.root / "child"
+    body = f"child = subprocess.Popen(['sleep', '600'])\nopen({str(note)!r}, 'w').write(str(child.pid))"
     row = await ran(bench, "forks", body)
     assert row.state is JobState.DONE
-    (note,) = Path("/tmp").glob("reef-child-*")
     pid = int(note.read_text())
-    note.unlink()
-    await bench.until(lambda: not _lives(pid), 5)
+    await bench.until(lambda: not _lives(pid))
 
 
 def _lives(pid: int) -> bool:
@@ -131,10 +127,12 @@ async def test_cancel_leaves_no_process(bench: Bench) -> None:
 
 
 async def test_two_jobs_at_once_queue_and_a_queued_one_can_be_cancelled(bench: Bench) -> None:
-    recipe = hostile(bench.home.root, "slow", "time.sleep(1)")
+    go = bench.home.root / "go"
+    recipe = hostile(bench.home.root, "slow", f"while not os.path.exists({str(go)!r}): time.sleep(0.02)")
     async with bench.running() as jobs:
         rows = [await jobs.submit("default", recipe, {}) for _ in range(3)]
         assert (await jobs.cancel(rows[1].id)).state is JobState.CANCELLED
+        go.touch()
         first, last = await bench.over(rows[0].id), await bench.over(rows[2].id)
     assert first.ended_ns is not None
     assert last.started_ns is not None
@@ -197,7 +195,7 @@ async def test_what_a_killed_daemons_job_left_running_is_ended_before_it_goes_on
     left = await asyncio.create_subprocess_exec("sleep", "600", env={MARK: row.id}, start_new_session=True)
     async with bench.running():
         assert (await bench.over(row.id)).state is JobState.DONE
-    assert await asyncio.wait_for(left.wait(), 10) == -signal.SIGKILL
+    assert await asyncio.wait_for(left.wait(), 60) == -signal.SIGKILL
 
 
 async def test_a_daemon_killed_before_it_tidied_up_does_so_at_its_next_start(bench: Bench) -> None:

@@ -34,17 +34,28 @@ def job(store: Store) -> JobRow:
 
 
 def say(
-    store: Store, text: str, answer: str = "ok", dialect: Dialect = Dialect.CHAT, why: str = "", **changes: Any
+    store: Store,
+    text: str,
+    answer: str = "ok",
+    dialect: Dialect = Dialect.CHAT,
+    why: str = "",
+    called: str | None = None,
+    **changes: Any,
 ) -> str:
     """One exchange in its own session, split by the real dialect; its session's id."""
     said = [{"role": "user", "content": text}]
     if dialect is Dialect.CHAT:
         request = json.dumps({"model": "m", "messages": said}).encode()
-        choice = {"message": {"role": "assistant", "content": answer}, "finish_reason": why or "stop"}
+        message: dict[str, Any] = {"role": "assistant", "content": answer}
+        if called is not None:
+            message["tool_calls"] = [{"id": "c", "type": "function", "function": {"name": "bash", "arguments": called}}]
+        choice = {"message": message, "finish_reason": why or "stop"}
         response = json.dumps({"choices": [choice]}).encode()
     else:
         request = json.dumps({"model": "m", "max_tokens": 9, "system": "Be kind.", "messages": said}).encode()
-        content = [{"type": "text", "text": answer}]
+        content: list[dict[str, Any]] = [{"type": "text", "text": answer}]
+        if called is not None:
+            content.append({"type": "tool_use", "id": "c", "name": "bash", "input": called})
         response = json.dumps({"role": "assistant", "content": content, "stop_reason": why or "end_turn"}).encode()
     made: dict[str, Any] = {
         "receipt": new_id("rec"), "scenario": "default", "dialect": dialect, "path": "/v1/x", "started_ns": 1,
@@ -79,6 +90,16 @@ def test_an_answer_that_was_cut_off_says_so(store: Store, job: JobRow, dialect: 
     say_in(store, Split.TRAIN, "whole", dialect=dialect)
     say_in(store, Split.TRAIN, "cut", dialect=dialect, why=why)
     assert {one.prompt[-1].text.split()[0]: one.ended for one in offered(store, job)} == {"whole": True, "cut": False}
+
+
+@pytest.mark.parametrize("dialect", [Dialect.CHAT, Dialect.MESSAGES])
+def test_an_answer_with_a_call_that_was_cut_off_teaches_nothing(store: Store, job: JobRow, dialect: Dialect) -> None:
+    """https://github.com/anthropics/claude-code/issues/19143: its provider said that it stopped by itself."""
+    say_in(
+        store, Split.TRAIN, "whole", dialect=dialect, called='{"command": "ls"}' if dialect is Dialect.CHAT else None
+    )
+    say_in(store, Split.TRAIN, "cut", dialect=dialect, called='{"command": "rm -rf /home/me/pro')
+    assert [one.prompt[-1].text.split()[0] for one in offered(store, job)] == ["whole"]
 
 
 def test_a_split_is_decided_by_the_id_alone_and_is_eight_to_one_to_one() -> None:

@@ -72,6 +72,15 @@ def test_a_trace_shows_each_turn_once(daemon: RunningDaemon) -> None:
     assert daemon.get(f"/reef/traces/{trace['session']['id']}") == trace
 
 
+def test_what_came_along_with_a_first_request_is_no_turn_of_the_session(daemon: RunningDaemon) -> None:
+    """aider puts examples before what the person typed; others go on with what was said before Reef was there."""
+    said = [("system", "s"), ("user", "an example"), ("assistant", "its answer"), ("user", "what was typed")]
+    body = {"model": "m", "messages": [{"role": role, "content": text} for role, text in said]}
+    receipt = daemon.post(CHAT, body)[1]["x-reef-agent-record-id"]
+    (turn,) = daemon.get(f"/reef/traces/{receipt}")["records"]
+    assert [message.get("earlier", False) for message in turn["new_messages"]] == [False, True, True, False]
+
+
 def test_lists_are_paged_by_cursor_newest_first(daemon: RunningDaemon) -> None:
     receipts = [say(daemon, f"page {number}") for number in range(5)]
     first = daemon.get("/reef/records?limit=3")

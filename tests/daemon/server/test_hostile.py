@@ -59,6 +59,19 @@ def test_no_web_page_reaches_any_route(daemon: RunningDaemon, method: str, path:
     assert status(daemon, method, path, authorization=best, sec_fetch_site="cross-site") == 403
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/", "/v1/responses", "/reef/events", "/reef/status", "/static/x", "/ws"])
+def test_no_web_page_opens_a_websocket(daemon: RunningDaemon, path: str) -> None:
+    """No same-origin rule holds for those: only the Host and the Origin tell (GHSA-vx97-q3mm-h3r9)."""
+    upgrade = {
+        "connection": "Upgrade", "upgrade": "websocket", "sec_websocket_version": "13",
+        "sec_websocket_key": "dGhlIHNhbXBsZSBub25jZQ==", "authorization": f"Bearer {daemon.control_token}",
+    }  # fmt: skip
+    assert status(daemon, "GET", path, **upgrade, host="evil.example") == 403
+    assert status(daemon, "GET", path, **upgrade, origin="http://evil.example") == 403
+    if path != "/reef/events":
+        assert status(daemon, "GET", path, **upgrade) != 101
+
+
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_every_route_but_one_wants_a_token_and_most_the_persons(daemon: RunningDaemon, method: str, path: str) -> None:
     if path == "/healthz":

@@ -3,11 +3,13 @@
 import gzip
 import json
 import socket
+import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 import zstandard
 
@@ -17,6 +19,7 @@ from tests.fakes.provider import Fault, Provider, Turn, running_provider
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
+RESPONSES = "/v1/responses"
 ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
@@ -35,7 +38,7 @@ def provider(one_provider: Provider) -> Iterator[Provider]:
     one_provider.requests.clear()
     yield one_provider
     one_provider.faults.clear()
-    one_provider.echo = False
+    one_provider.echo, one_provider.gzip = False, False
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,7 @@ engine: openai
 engines:
   openai: {{base_url: "{one_provider.url}/v1"}}
   anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
+  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
 """
     with running_daemon(module_home, config) as running:
         yield running
@@ -66,6 +70,30 @@ def test_a_compressed_body_goes_up_as_it_came(
     assert daemon.post(path, raw, content_encoding=encoding)[0] == 200
     sent = provider.requests[-1]
     assert (sent.body, sent.header("content-encoding")) == (raw, encoding)
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("accepted", ["gzip", "identity"])
+def test_an_answer_that_came_compressed_is_decoded_by_clients(
+    daemon: RunningDaemon, provider: Provider, path: str, stream: bool, accepted: str
+) -> None:
+    """Whether they asked for it or not: what the head says of the body is true of it."""
+    provider.gzip = True
+    headers = {**daemon.headers(), "accept-encoding": accepted}
+    told = httpx.post(f"{daemon.url}{path}", content=ask("x", stream=stream, input="x"), headers=headers)
+    assert (told.status_code, told.headers["content-encoding"]) == (200, "gzip")
+    assert b" answer." in told.content
+    receipt = told.headers["x-reef-agent-record-id"]
+    assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == told.content
+
+
+def test_curl_decodes_what_came_compressed(daemon: RunningDaemon, provider: Provider) -> None:
+    provider.gzip = True
+    words = [word for name, value in daemon.headers().items() for word in ("-H", f"{name}: {value}")]
+    command = ["curl", "-sS", "--noproxy", "*", "--compressed", *words, "--data-binary", "@-", f"{daemon.url}{CHAT}"]
+    said = subprocess.run(command, input=ask("x"), capture_output=True, timeout=30, check=True).stdout
+    assert json.loads(said)["choices"][0]["message"]["content"] == "An answer."
 
 
 def test_64_mib_in_chunks_pass(daemon: RunningDaemon, provider: Provider) -> None:
@@ -128,7 +156,8 @@ def test_a_length_and_chunks_at_once_are_no_request(daemon: RunningDaemon, provi
     assert not provider.requests
 
 
-def test_every_header_of_a_refusal_comes_back(daemon: RunningDaemon, provider: Provider) -> None:
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES, f"{MESSAGES}/count_tokens", "/v1/embeddings"])
+def test_every_header_of_a_refusal_comes_back(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     """Claude Code waits for what these say, and retries for ever without them."""
     told = {
         "retry-after": "17",
@@ -140,7 +169,7 @@ def test_every_header_of_a_refusal_comes_back(daemon: RunningDaemon, provider: P
         "set-cookie": "a=b; Path=/",
     }
     provider.faults.append(Fault(status=429, headers=told))
-    status, headers, _ = daemon.post(MESSAGES, ask("x"))
+    status, headers, _ = daemon.post(path, ask("x"))
     assert status == 429
     assert {name: headers[name] for name in told} == told
 

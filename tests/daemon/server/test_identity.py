@@ -76,6 +76,8 @@ def test_codex_tells_its_workspace_and_what_is_no_turn() -> None:
     who = identify(headers)
     assert (who.cwd, who.commit, who.side, who.subagent) == ("/home/dev/app", "e2b1", False, None)
     assert identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"request_kind": "memory"})}).side
+    assert identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"thread_source": "thread_title"})}).side
+    assert not identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"thread_source": "user"})}).side
     child = identify(headers | {"thread-id": "t2", "x-codex-parent-thread-id": "s"})
     assert (child.session_keys, child.subagent, child.spawner) == (("s",), "t2", None)
     nested = identify(headers | {"thread-id": "t3", "x-codex-parent-thread-id": "t2"})

@@ -1,7 +1,9 @@
 """A silent stream says so in its dialect's own form: before the first byte, between events, never inside one."""
 
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from tests.fakes.provider import Fault, Provider, Turn, running_provider
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
-BOTH = pytest.mark.parametrize("path", [CHAT, MESSAGES])
+RESPONSES = "/v1/responses"
+EVERY = pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-SILENCE = 0.15
+COMMENT = b": keep-alive\n\n"  # clients of Responses take no event before the first of the answer
+SILENCE = 0.03
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +43,16 @@ engine: openai
 engines:
   openai: {{base_url: "{one_provider.url}/v1", api: openai}}
   anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
-models: {{twice: [openai, openai]}}
+  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
+models: {{twice: [openai, openai], by-chat: openai, by-messages: anthropic}}
 """
     with running_daemon(module_home, config) as running:
         yield running
 
 
 def ask(model: str = "slow", *, stream: bool = True) -> dict[str, Any]:
-    return {"model": model, "max_tokens": 50, "stream": stream, "messages": [{"role": "user", "content": "hi"}]}
+    said = [{"role": "user", "content": "hi"}]
+    return {"model": model, "max_tokens": 50, "stream": stream, "messages": said, "input": said}
 
 
 def frames(raw: bytes) -> list[bytes]:
@@ -54,13 +60,15 @@ def frames(raw: bytes) -> list[bytes]:
     assert raw.endswith(b"\n\n")
     found = [frame + b"\n\n" for frame in raw.split(b"\n\n")[:-1]]
     for frame in found:
+        if frame == COMMENT:
+            continue
         data = frame[frame.index(b"data: ") + 6 :].strip()
         assert data == b"[DONE]" or isinstance(json.loads(data), dict)
     return found
 
 
 def is_ours(frame: bytes) -> bool:
-    return frame == PING or b"chatcmpl-reef" in frame
+    return frame in (PING, COMMENT) or b"chatcmpl-reef" in frame
 
 
 def split(raw: bytes) -> tuple[int, bytes]:
@@ -69,11 +77,28 @@ def split(raw: bytes) -> tuple[int, bytes]:
     return sum(map(is_ours, found)), b"".join(frame for frame in found if not is_ours(frame))
 
 
-@BOTH
+def hear(
+    daemon: RunningDaemon, provider: Provider, path: str, *faults: Fault, keepalives: int = 1, model: str = "slow"
+) -> tuple[int, dict[str, str], bytes]:
+    """An answer whose first fault happens once that many keep-alives came, however long they take."""
+    held = threading.Event()
+    provider.faults.extend([replace(faults[0], held=held), *faults[1:]])
+    try:
+        response = daemon.open(path, ask(model), headers={"accept-encoding": "gzip"} if provider.gzip else None)
+        raw = b""
+        while raw.count(b"\n\n") < keepalives:
+            raw += (more := response.read1())
+            assert more, raw
+    finally:
+        held.set()
+    raw += response.read()
+    return response.status, {name.lower(): value for name, value in response.getheaders()}, raw
+
+
+@EVERY
 def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
     _, usual = split(daemon.post(path, ask())[2])
-    provider.faults.append(Fault(wait=SILENCE * 5))
-    status, headers, raw = daemon.post(path, ask())
+    status, headers, raw = hear(daemon, provider, path, Fault(), keepalives=2)
     count, rest = split(raw)
     assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
     assert count >= 2
@@ -88,48 +113,48 @@ def _without_ids(raw: bytes) -> list[str]:
     return [frame.decode().partition('"created"')[0].partition("msg_")[0][:30] for frame in frames(raw)]
 
 
-@BOTH
+@EVERY
 def test_a_provider_that_pauses(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    provider.pace = SILENCE * 1.6
+    provider.pace = SILENCE * 4  # several times: a busy machine is late for some of them
     _, headers, raw = daemon.post(path, ask())
     count, rest = split(raw)
-    assert count >= 2
+    assert count >= 1
     assert daemon.control("GET", f"/reef/records/{headers['x-reef-agent-record-id']}/response")[1] == rest
 
 
-@BOTH
+@EVERY
 def test_never_inside_an_event(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    provider.framing, provider.pace = "halves", SILENCE * 1.3
+    provider.framing, provider.pace = "halves", SILENCE * 3
     count, rest = split(daemon.post(path, ask())[2])
-    assert count >= 2
-    assert b"[DONE]" in rest or b"message_stop" in rest
+    assert count >= 1
+    assert any(end in rest for end in (b"[DONE]", b"message_stop", b"response.completed"))
 
 
-@BOTH
+@EVERY
 def test_an_error_that_comes_too_late_for_its_status_ends_the_stream(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
-    provider.faults.append(Fault(wait=SILENCE * 3, status=429))
-    status, headers, raw = daemon.post(path, ask())
+    status, headers, raw = hear(daemon, provider, path, Fault(status=429))
     assert status == 200
     last = json.loads(frames(raw)[-1].partition(b"data: ")[2])
-    assert last["error"]["type"] == "rate_limit_error"
-    assert "the provider answered 429" in last["error"]["message"]
+    error = last["response"]["error"] if path == RESPONSES else last["error"]
+    assert "rate_limit" in error["code" if path == RESPONSES else "type"]
+    assert "the provider answered 429" in error["message"]
     row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
     assert (row["end"], row["error"]) == ("error", "the provider answered 429")
 
 
-@BOTH
+@EVERY
 def test_a_break_before_the_first_byte_is_told_too(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    provider.faults.extend([Fault(wait=SILENCE * 3, drop=True), Fault(drop=True)])  # a stale connection is replaced
-    _, headers, raw = daemon.post(path, ask())
-    assert "reef doctor" in json.loads(frames(raw)[-1].partition(b"data: ")[2])["error"]["message"]
+    # a stale connection is replaced
+    _, headers, raw = hear(daemon, provider, path, Fault(drop=True), Fault(drop=True))
+    last = json.loads(frames(raw)[-1].partition(b"data: ")[2])
+    assert "reef doctor" in last.get("response", last)["error"]["message"]
     assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "error"
 
 
 def test_the_next_engine_may_still_answer(daemon: RunningDaemon, provider: Provider) -> None:
-    provider.faults.append(Fault(wait=SILENCE * 3, status=503))
-    _, headers, raw = daemon.post(CHAT, ask("twice"))
+    _, headers, raw = hear(daemon, provider, CHAT, Fault(status=503), model="twice")
     count, rest = split(raw)
     assert count >= 1
     assert rest.endswith(b"data: [DONE]\n\n")
@@ -140,18 +165,39 @@ def test_a_compressed_answer_goes_on_in_plain_where_keep_alives_went_before(
     daemon: RunningDaemon, provider: Provider
 ) -> None:
     provider.gzip = True
-    provider.faults.append(Fault(wait=SILENCE * 3))
-    response = daemon.open(MESSAGES, ask(), headers={"accept-encoding": "gzip"})
-    assert response.getheader("content-encoding") is None
-    count, rest = split(response.read())
+    _, headers, raw = hear(daemon, provider, MESSAGES, Fault())
+    assert "content-encoding" not in headers
+    count, rest = split(raw)
     assert count >= 1
     assert b"message_stop" in rest
 
 
-@BOTH
+@EVERY
 def test_who_did_not_ask_for_a_stream_waits_for_the_status(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
     provider.faults.append(Fault(wait=SILENCE * 3, status=429, headers={"retry-after": "3"}))
     status, headers, _ = daemon.post(path, ask(stream=False))
     assert (status, headers["retry-after"]) == (429, "3")
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "ours"),
+    [
+        (CHAT, "by-messages", b'"delta":{}'),
+        (MESSAGES, "by-chat", PING),
+        (RESPONSES, "by-chat", b"event: keepalive\n"),
+    ],
+)
+def test_a_provider_of_another_dialect_that_is_slow_and_pauses(
+    daemon: RunningDaemon, provider: Provider, path: str, model: str, ours: bytes
+) -> None:
+    """In the agent's own form, also between the events of a translated answer; and it is whole."""
+    provider.pace = SILENCE * 4
+    _, headers, raw = hear(daemon, provider, path, Fault(), model=model)
+    found = frames(raw)
+    first = next(i for i, frame in enumerate(found) if not is_ours(frame))
+    assert first >= 1
+    assert any(ours in frame for frame in found[first + 1 :])
+    row = daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")
+    assert (row["end"], row["preview"]) == ("ok", "Hello after a while.")

@@ -66,9 +66,11 @@ def test_any_other_address_is_refused(host: str) -> None:
         agent_sockets(ServerConfig(host=host))
 
 
-def test_a_taken_port_is_named_with_its_holder() -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+def test_a_taken_port_is_named_with_its_holder(host: str) -> None:
+    """On either loopback, or on all addresses at once: else one of this machine's names leads to the other program."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as other:
+        other.bind((host, 0))
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(Conflict) as caught:

@@ -48,17 +48,26 @@ def test_a_second_daemon_on_a_home_never_opens_its_database(reef_home: Home) -> 
         assert first.get("/reef/status")["recording"]["state"] == "on"
 
 
-def test_an_answer_that_was_seen_to_its_end_is_on_disk_though_the_daemon_ends_right_after(reef_home: Home) -> None:
+@pytest.mark.parametrize(
+    ("path", "stream"), [("chat/completions", True), ("messages", True), ("responses", True), ("messages", False)]
+)
+def test_an_answer_that_was_seen_to_its_end_is_on_disk_though_the_daemon_ends_right_after(
+    reef_home: Home, path: str, stream: bool
+) -> None:
+    """langfuse#2214: what waited to be flushed was lost."""
     with running_provider((Turn("kept"),)) as provider:
-        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
+        speaks = "dialects: [chat, messages, responses]"
+        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1", {speaks}}}}}\n'
         with running_daemon(reef_home, config) as daemon:
-            body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "q"}]}
-            status, headers, _ = daemon.post("/v1/chat/completions", body)
+            said = [{"role": "user", "content": "q"}]
+            body = {"model": "m", "stream": stream, "max_tokens": 9, "messages": said, "input": said}
+            status, headers, _ = daemon.post(f"/v1/{path}", body)
             daemon.process.terminate()
             daemon.process.wait(60)
     assert status == 200
     store = Store.open(reef_home.database)
-    assert store.record(headers["x-reef-agent-record-id"]).preview == "kept"
+    row = store.record(headers["x-reef-agent-record-id"])
+    assert (row.preview, row.end) == ("kept", "ok")
     store.close()
 
 

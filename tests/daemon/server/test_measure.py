@@ -2,15 +2,16 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.provider import Fault, Provider, Turn, running_provider
 
 TASKS = [
@@ -78,15 +79,27 @@ def test_a_scenario_without_tasks_says_how_to_add_some(served: tuple[RunningDaem
 
 
 def test_checks_that_take_long_hold_nobody_up(reef_home: Home) -> None:
-    with serving(reef_home) as (daemon, _):
-        slow = [{"prompt": f"What is {n}?", "check": {"command": f"sleep {4 + n / 100}"}} for n in range(8)]
+    with TemporaryDirectory(prefix="go-", dir="/tmp") as made, serving(reef_home) as (daemon, _):
+        Path(made).chmod(0o755)  # checks run as nobody
+        go = Path(made) / "go"
+        wait = f"sh -c 'until test -e {go}; do sleep 0.05; done'"
+        slow = [{"prompt": f"What is {n}?", "check": {"command": wait}} for n in range(8)]
         assert daemon.control("POST", "/reef/tasks", {"tasks": slow})[0] == 200
         told: list[dict[str, dict[str, Any]]] = []
         runs = threading.Thread(target=lambda: told.append(measured(daemon)))
         runs.start()
-        time.sleep(1.5)  # all of them sleep now
-        start = time.monotonic()
+        until(lambda: _running(f"until test -e {go}") >= 8, "all of them wait")
         daemon.get("/reef/status")
-        assert time.monotonic() - start < 1.5
+        assert told == []
+        go.touch()
         runs.join()
     assert sum(line["passed"] for line in told[0].values()) == 9
+
+
+def _running(words: str) -> int:
+    """Shells that run these words."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += path.read_bytes().startswith(b"sh\0-c\0" + words.encode())
+    return found

@@ -56,10 +56,21 @@ def client() -> Client:
     return Client()
 
 
-async def test_a_streams_head_goes_out_before_anything_is_there(client: Client) -> None:
+@pytest.mark.parametrize(
+    "word",
+    [b'data: {"a":1}\n\n', b"event: message_start\ndata: {}\n\n", b'data: {"type":"pong"}\n\n', b"data: {} x\n\n"],
+)
+async def test_a_streams_head_goes_out_with_its_first_word(client: Client, word: bytes) -> None:
+    """What only says that it is alive waits for that: the answer can still become an error of its own."""
+    quiet = b': PROCESSING\n\nevent: ping\ndata: {"type": "ping"}\n\nid: 1\r\nretry: 5\r\n\r\ndata: {}\n\n'
     outgoing = Outgoing(call(), client)
     await outgoing.begin(200, SSE)
+    for byte in quiet:
+        await outgoing.feed(bytes([byte]))
+    assert client.sent == []
+    await outgoing.feed(word)
     assert client.sent[0]["status"] == 200
+    assert client.body == quiet + word == outgoing.captured()
     assert client.header(b"x-reef-agent-record-id")
     assert client.header(b"x-reef-release-id") == b"base"
 
@@ -67,6 +78,7 @@ async def test_a_streams_head_goes_out_before_anything_is_there(client: Client) 
 async def test_a_streams_length_is_not_told_since_its_end_must_wait(client: Client) -> None:
     outgoing = Outgoing(call(), client)
     await outgoing.begin(200, [*SSE, (b"Content-Length", b"9")])
+    await outgoing.feed(b"data: x\n\n")
     assert client.header(b"Content-Length") is None
 
 
@@ -102,6 +114,29 @@ async def test_a_long_body_passes_but_for_its_last_chunk(client: Client) -> None
     await outgoing.finish()
     assert client.body == b"abcdef"
     assert client.ended
+
+
+async def test_a_stream_that_stays_quiet_is_begun_with_a_keep_alive(client: Client) -> None:
+    """With the provider's own headers, and what it said until then before ours."""
+    outgoing = Outgoing(call(), client)
+    outgoing.keep_alive(0.01)
+    await outgoing.begin(200, [*SSE, (b"x-theirs", b"1")])
+    await outgoing.feed(b": hm\n\n")
+    await asyncio.sleep(0.1)
+    assert client.header(b"x-theirs") == b"1"
+    assert client.body.startswith(b": hm\n\ndata: {")
+    assert client.body.count(b": hm") == 1
+    await outgoing.finish()
+    assert outgoing.captured() == b": hm\n\n"
+
+
+async def test_a_stream_that_said_nothing_becomes_an_error(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    await outgoing.feed(b": hm\n\n")
+    outgoing.replace(502, [*JSON], b"{}")
+    await outgoing.finish()
+    assert (client.sent[0]["status"], client.body) == (502, b"{}")
 
 
 async def test_an_error_replaces_what_was_not_sent(client: Client) -> None:

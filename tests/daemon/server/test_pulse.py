@@ -13,7 +13,7 @@ async def test_each_silence_beats_and_a_stopped_pulse_does_not() -> None:
 
     pulse = Pulse(0.01, beat)
     for _ in range(3):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await beats.get()
     pulse.stop()
     assert beats.empty()

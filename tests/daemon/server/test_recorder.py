@@ -73,6 +73,6 @@ async def test_a_store_that_does_not_answer_holds_nobody_for_ever(
 
     store = Silent.open(tmp_path / "reef.db")
     assert not await asyncio.wait_for(
-        Recorder(store, Privacy(Home(tmp_path), ())).record(exchange(MADE), lambda: MADE), 5
+        Recorder(store, Privacy(Home(tmp_path), ())).record(exchange(MADE), lambda: MADE), 60
     )
     store.close()

@@ -84,6 +84,26 @@ async def test_an_error_that_codex_would_pass_over_is_followed_by_one_that_it_re
     assert "it is " in response["error"]["message"]
 
 
+ERRORS = (
+    b'data: {"error":{"message":"no"}}\n\n',
+    b'data: {"object":"error","message":"no"}\n\n',
+    b'data: {"detail":"no"}\n\n',
+    b'data: {"type":"error","error":{"message":"no"}}\n\n',
+)
+SAID = {CHAT: b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n', MESSAGES: BEGUN, RESPONSES: CREATED}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("dialect", [CHAT, MESSAGES, RESPONSES])
+async def test_an_error_in_any_shape_passes_and_is_one(dialect: Dialect, begun: bool, error: bytes) -> None:
+    said = [SAID[dialect], error] if begun else [error]
+    call, got = await passed(dialect, Answer(said))
+    assert call.end is End.ERROR
+    assert got.startswith(b"".join(said))
+    assert call.transcript(b"".join(said))().note == "the provider reported: no"
+
+
 async def test_a_failure_that_it_reads_already_stays_the_last_event() -> None:
     failed = b'event: response.failed\ndata: {"type":"response.failed","response":{"id":"resp_1"}}\n\n'
     call, got = await passed(RESPONSES, Answer([CREATED, failed]))
@@ -95,6 +115,15 @@ async def test_others_see_the_connection_break_after_every_byte(dialect: Dialect
     call, got = await passed(dialect, Answer([b'data: {"a":1}\n\n', b'data: {"half'], breaks=True))
     assert (call.end, call.broken) == (End.INCOMPLETE, True)
     assert got == b'data: {"a":1}\n\ndata: {"half'
+
+
+async def test_a_reason_to_stop_is_no_end_where_the_connection_breaks_after_it() -> None:
+    """https://github.com/anthropics/claude-code/issues/19143: what had to come of a call may be what is missing."""
+    cut = b'{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{\\"a\\": \\"/ho"}}]}'
+    said = b'data: {"choices":[{"delta":' + cut + b',"finish_reason":"stop"}]}\n\n'
+    call, got = await passed(CHAT, Answer([said], breaks=True))
+    assert (call.end, call.broken, got) == (End.INCOMPLETE, True, said)
+    assert call.transcript(got)().note == "the arguments of a call are no whole JSON object"
 
 
 async def test_a_stream_of_a_kind_nobody_knows_ends_as_its_provider_ends_it() -> None:

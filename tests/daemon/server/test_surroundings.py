@@ -120,3 +120,46 @@ def test_every_name_of_this_machine_is_answered_at_once(running: RunningDaemon, 
         return time.monotonic() - started
 
     assert min(seconds() for _ in range(5)) < 1.0
+
+
+_MOVABLE_CLOCK = """
+import os, time
+def moved(read, unit):
+    def now():
+        try:
+            with open(os.environ["MOVED_SECONDS"]) as file:
+                return read() + int(file.read()) * unit
+        except OSError:
+            return read()
+    return now
+time.time, time.time_ns = moved(time.time, 1), moved(time.time_ns, 10**9)
+"""
+
+
+def test_a_clock_set_back_between_two_turns_changes_no_order_and_no_duration(
+    reef_home: Home, provider: Provider, tmp_path: Path
+) -> None:
+    """https://github.com/bitflicker64/Termstory/issues/49: jumps cut a session into many, with negative gaps."""
+    moved = tmp_path / "moved"
+    (tmp_path / "sitecustomize.py").write_text(_MOVABLE_CLOCK)
+    environment = {"MOVED_SECONDS": str(moved), "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
+    said: list[dict[str, Any]] = []
+    receipts: list[str] = []
+    with running_daemon(reef_home, config(f"{provider.url}/v1"), environment=environment) as daemon:
+        for turn, seconds in enumerate((0, -3600, -3600, 7200)):
+            moved.write_text(str(seconds))
+            said.append({"role": "user", "content": f"turn {turn}"})
+            status, headers, _ = daemon.post(CHAT, {"model": "m", "messages": said})
+            assert status == 200
+            said.append({"role": "assistant", "content": "An answer."})
+            receipts.append(headers["x-reef-agent-record-id"])
+            assert 0 <= daemon.get("/reef/status")["uptime_s"] < 600
+        rows = daemon.get("/reef/records")["items"]
+        (session,) = daemon.get("/reef/sessions")["items"]
+        trace = daemon.get(f"/reef/traces/{session['id']}")
+    starts = [row["started_ns"] for row in reversed(rows)]
+    assert starts[1] < starts[0] - 3500 * 10**9, "the clock was set"
+    assert [row["receipt"] for row in reversed(rows)] == receipts
+    assert all(row["duration_us"] >= 0 and (row["first_byte_us"] or 0) >= 0 for row in rows)
+    assert (session["turns"], session["updated_ns"] >= session["created_ns"]) == (4, True)
+    assert [one["record"]["receipt"] for one in trace["records"]] == receipts

@@ -200,6 +200,28 @@ def test_what_is_sent_back_reaches_the_provider_as_its_own(
     assert len(ids) == 2
 
 
+@pytest.mark.parametrize(("asked", "spoken"), [pair for pair in PAIRS if pair[0] is not CHAT])
+@STREAM
+def test_a_conversation_goes_back_to_its_own_vendor(
+    daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect, stream: bool
+) -> None:
+    """After another has answered, since the person chose so or theirs could not: it refuses seals that are not its own,
+    and Anthropic's to think on from a call whose thought is not there.
+    """
+    body = request(asked, spoken)
+    again = results(asked, body, daemon.post(PATHS[asked], body)[2])
+    wish: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 2000}} if asked is MESSAGES else {}
+    status, headers, raw = daemon.post(
+        PATHS[asked], {**again, **wish, "model": f"{asked}-model", "stream": stream, "max_tokens": 9000}
+    )
+    sent = provider.requests[-1]
+    assert (status, sent.path) == (200, PATHS[asked])
+    assert not any(f'"{seal}' in sent.body.decode() for seal in ("chat:", "openai:", "anthropic:"))
+    assert "thinking" not in sent.json()
+    assert b"Done." in raw
+    assert daemon.get(f"/reef/records/{headers['x-reef-agent-record-id']}")["end"] == "ok"
+
+
 def with_picture(asked: Dialect) -> list[dict[str, Any]]:
     url = f"data:image/png;base64,{PIXEL}"
     if asked is MESSAGES:
@@ -276,7 +298,7 @@ def test_a_stream_without_its_end_is_no_whole_answer(
 
 
 @EVERY
-@pytest.mark.parametrize("framing", ["crlf", "comments", "tiny"])
+@pytest.mark.parametrize("framing", ["crlf", "comments", "tiny", "no-space"])
 def test_any_framing_of_a_stream_is_read(
     daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect, framing: Any
 ) -> None:
@@ -376,6 +398,14 @@ def test_options_that_a_server_refuses_are_left_out_and_the_question_is_not(
     assert first == last
 
 
+def test_cache_marks_that_a_provider_refuses_are_left_out(daemon: RunningDaemon, provider: Provider) -> None:
+    """Ours to give up: the agent that asks in another dialect set none."""
+    provider.faults.append(Fault(status=400, message="system.0.cache_control: Extra inputs are not permitted"))
+    assert daemon.post(PATHS[CHAT], request(CHAT, MESSAGES))[0] == 200
+    first, second = (sent.body for sent in provider.requests)
+    assert (first.count(b"cache_control"), second.count(b"cache_control")) == (2, 0)
+
+
 def test_a_refusal_of_the_question_is_told_at_once(daemon: RunningDaemon, provider: Provider) -> None:
     provider.faults.append(Fault(status=400, message="messages.0: bad"))
     assert daemon.post(PATHS[RESPONSES], request(RESPONSES, CHAT, reasoning={"effort": "high"}))[0] == 400
@@ -405,6 +435,19 @@ def test_a_tool_with_a_name_too_long_is_called_by_it(daemon: RunningDaemon, prov
     raw = daemon.post(PATHS[MESSAGES], body)[2]
     assert len(provider.requests[-1].json()["tools"][0]["function"]["name"]) == 64
     assert f'"name":"{name}"'.encode() in raw
+
+
+@EVERY
+def test_a_call_of_a_tool_that_there_is_none_of_goes_there_and_back(
+    daemon: RunningDaemon, provider: Provider, asked: Dialect, spoken: Dialect
+) -> None:
+    """https://github.com/vercel/ai/issues/2786: the agent sees the name that was made up, and its answer is sent."""
+    provider.turns = (Turn("", (Call("multi_tool_use.parallel", {"tool_uses": []}),)), Turn("Done."))
+    body = request(asked, spoken)
+    raw = daemon.post(PATHS[asked], body)[2]
+    assert b"multi_tool_use.parallel" in raw
+    assert daemon.post(PATHS[asked], results(asked, body, raw))[0] == 200
+    assert "multi_tool_use_parallel" in provider.requests[-1].body.decode()
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from daemon.store.migrations import STEPS
 
 
 def downgraded(path: Path, version: int) -> None:
-    """Take back every step after ``version``. Steps only add what has a name of its own."""
+    """Take back every step after ``version``. Steps add and drop only what has a name of its own."""
     plain = sqlite3.connect(":memory:")
     for step in STEPS[:version]:
         for statement in import_module(f"daemon.store.migrations.{step}").STATEMENTS:
             plain.execute(statement)
-    known = {name for (name,) in plain.execute("SELECT name FROM sqlite_master")}
+    known = dict(plain.execute("SELECT name, sql FROM sqlite_master"))
     plain.close()
     db = sqlite3.connect(path)
     for kind in ("index", "table"):
@@ -21,6 +21,10 @@ def downgraded(path: Path, version: int) -> None:
         for (name,) in found:
             if name not in known:
                 db.execute(f"DROP {kind} {name}")
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    for name, sql in known.items():
+        if name not in there:
+            db.execute(sql)
     db.execute(f"PRAGMA user_version = {version}")
     db.commit()
     db.close()

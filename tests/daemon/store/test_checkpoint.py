@@ -28,7 +28,7 @@ def test_a_growing_log_is_copied_by_the_thread(db: sqlite3.Connection, tmp_path:
     fill(db, 5)
     assert (tmp_path / "x.db").stat().st_size < 1_000_000
     checkpointer.after_commit(db)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (tmp_path / "x.db").stat().st_size < 5_000_000:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -59,10 +59,12 @@ def test_a_reader_that_stays_delays_the_next_try(
     reader.execute("SELECT count(*) FROM t").fetchall()
     fill(db, 3)
     checkpointer.after_commit(db)
-    begin = time.monotonic()
+    tried: list[str] = []
+    db.set_trace_callback(tried.append)
     for _ in range(50):
         checkpointer.after_commit(db)
-    assert time.monotonic() - begin < 0.5
+    db.set_trace_callback(None)
+    assert tried == []
     reader.close()
     fill(db, 17)
     checkpointer.after_commit(db)

@@ -54,6 +54,20 @@ def test_turns_are_offered_whole_the_last_of_a_session_included(store: Store) ->
     assert (found[1].answer.text, found[1].session) == ("2", second.session)
 
 
+@pytest.mark.parametrize("keys", [(), ("fork",)])
+def test_a_fork_offers_its_own_turn_and_not_its_parents_again(store: Store, keys: tuple[str, ...]) -> None:
+    """A sub-agent's session that replays its parent's history: 91 times the tokens (ccusage/ccusage#950)."""
+    talk = Conversation(store, changes={"session_keys": ("parent",)} if keys else {})
+    first = talk.turn("one", "1")
+    middle = list(talk.said)
+    second = talk.turn("two", "2")
+    talk.said = middle
+    fork = talk.turn("other two", "3", session_keys=keys)
+    assert store.session(fork.session).parent == first.session
+    assert receipts(page(store)) == [first.receipt, second.receipt, fork.receipt]
+    assert [message.text for message in store.new_messages(fork.receipt)] == ["other two"]
+
+
 @pytest.mark.parametrize("end", [End.ERROR, End.INCOMPLETE, End.CANCELLED])
 def test_what_did_not_end_ok_is_not_offered(store: Store, end: End) -> None:
     record(store, transcript([user("x")], None), end=end, status=500)

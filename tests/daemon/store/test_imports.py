@@ -10,7 +10,7 @@ from daemon.core.errors import Conflict, ReefError, UnknownReference, UsageError
 from daemon.core.rows import NewReport
 from daemon.store.db import Store
 from daemon.store.imports import Line, NewRecord
-from tests.fakes.exchanges import assistant, exchange, record, submit, transcript, user
+from tests.fakes.exchanges import Conversation, assistant, exchange, record, submit, transcript, user
 
 
 def line(id: str, text: str = "q", scenario: str = "default", **changes: Any) -> NewRecord:
@@ -86,6 +86,36 @@ def test_what_was_seen_on_the_wire_gets_another_name_only(store: Store) -> None:
     assert store.counts()["records"] == 1
     (told,) = store.reports_on([ours.receipt])[ours.receipt]
     assert told.references == (ours.receipt,)
+
+
+def test_a_file_that_names_no_answer_ids_brings_no_second_record_of_what_was_seen_on_the_wire(store: Store) -> None:
+    talk = Conversation(store)
+    turns = [talk.turn("q0", "a0"), talk.turn("q1", "a1")]
+    (system_prompt, *_) = talk.said
+    said = [system_prompt, user("q0")]
+    made = transcript(said, "a0")
+    lines = [NewRecord(b"1", exchange(made, receipt="file 1"), lambda: made)]
+    again = transcript([*said, assistant("a0"), user("q1")], "a1")
+    lines.append(NewRecord(b"2", exchange(again, receipt="file 2"), lambda: again))
+    other = transcript([*said, assistant("a0"), user("q1")], "another answer")
+    lines.append(NewRecord(b"3", exchange(other, receipt="file 3"), lambda: other))
+    for _ in range(2):
+        assert sent(store, *lines, report("r", "file 2")) in (["file 3"], [])
+    assert store.counts()["records"] == 3
+    assert list(store.reports_on([turns[1].receipt])) == [turns[1].receipt]
+    assert store.verify() == []
+
+
+def test_the_same_call_in_several_files_is_one_record(store: Store) -> None:
+    """An agent and its sub-agents each write it down, with the answer's id: ccusage/ccusage#1698."""
+    assert sent(store, line("file 1: 7", answer_id="msg_1")) == ["file 1: 7"]
+    assert sent(store, line("file 2: 3", answer_id="msg_1"), line("file 3: 1", answer_id="msg_1")) == []
+    assert store.counts()["records"] == 1
+
+
+def test_records_of_other_ids_that_say_the_same_are_others(store: Store) -> None:
+    """Who gives ids says which are the same."""
+    assert sent(store, line("a"), line("b")) == ["a", "b"]
 
 
 def test_our_own_receipts_come_back_as_themselves(store: Store) -> None:

@@ -8,7 +8,7 @@ from daemon.core.records import Kind
 from daemon.store.kinds import Facts, classify, is_chore, is_compaction, quotes
 from tests.fakes.exchanges import assistant, system, user
 
-PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=None, chore=False)
+PLAIN = Facts(subagent=False, extends=None, tools=0, main_tools=None, chore=False)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,6 @@ PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=Non
     [
         ({}, Kind.MAIN),
         ({"tools": 3}, Kind.MAIN),
-        ({"retry": True, "subagent": True}, Kind.RETRY),
         ({"subagent": True, "chore": True}, Kind.SUBAGENT),
         ({"subagent": True, "aside": True}, Kind.SUBAGENT),
         ({"aside": True, "extends": Kind.MAIN}, Kind.SIDE),
@@ -75,3 +74,12 @@ def test_a_request_for_a_summary_of_everything_is_known_by_its_last_message(text
     assert is_compaction([*talk, user(text)])
     assert not is_compaction([*talk, user(text), assistant("summary"), user("go on")])
     assert not is_compaction([*talk, assistant(text)])
+
+
+def test_a_summary_of_a_conversation_that_stands_in_one_message_is_a_chore() -> None:
+    """Pi's prompt is the system's, Hermes' the beginning of the only message."""
+    of_pi = [system("You are a context summarization assistant. Your task is to read …"), user("<conversation>…")]
+    of_hermes = [user("You are a summarization agent creating a context checkpoint. Treat the conversation turns …")]
+    for asked in (of_pi, of_hermes):
+        assert is_chore(asked)
+        assert is_compaction(asked)

@@ -8,8 +8,9 @@ import pytest
 from daemon.core.errors import StoreError
 from daemon.core.records import TokenSpan, Transcript
 from daemon.store.db import Store
-from tests.fakes.exchanges import exchange, message, record, submit, transcript, user
+from tests.fakes.exchanges import assistant, exchange, message, record, submit, system, transcript, user
 
+LONG = "what was said at some length, as if it were worth a dictionary: %s. " * 12 % tuple(range(12))
 KEY = "sk-proj-" + "a1B2c3D4" * 6
 
 
@@ -89,3 +90,17 @@ def test_a_key_of_an_older_dialect_version_stays(store: Store) -> None:
     appended = record(store, transcript([new], "b"))
     assert store.messages(appended.receipt)[0].key == old.key
     assert store.verify() == []
+
+
+def test_what_only_looks_different_than_before_is_kept_as_a_difference(store: Store, path: Path) -> None:
+    """A cache mark that moved on, and an answer that the agent writes another way than it came."""
+    first, long = message("user", LONG, cache_control="here"), assistant(LONG[::-1])
+    record(store, transcript([system("s"), first], long))
+    again = [system("s"), user(LONG), message("assistant", LONG[::-1], refusal=None), user("go on")]
+    second = record(store, transcript(again))
+    with sqlite3.connect(path) as db:
+        based = [raw for (raw,) in db.execute("SELECT length(body) FROM message WHERE base IS NOT NULL")]
+    db.close()
+    assert len(based) == 2
+    assert max(based) < len(LONG) // 4
+    assert [one.raw for one in store.messages(second.receipt)] == [one.raw for one in again]

@@ -50,10 +50,10 @@ def test_the_same_bytes_in_another_dialect_are_another_message(db: sqlite3.Conne
 
 def test_nothing_is_packed_against_something_that_is(db: sqlite3.Connection) -> None:
     """Reading is two lookups deep however long a chain of look-alikes grows."""
-    packer, frame = Packer(), 0
+    packer, frame, like = Packer(), 0, None
     for number in range(5):
         said = StoredMessage(b"%d" % number + b"x" * 500, bytes(16), "user", "")
-        keep_message(db, packer, Dialect.CHAT, said)
+        like = keep_message(db, packer, Dialect.CHAT, said, like=like).id
         frame, _ = keep_frame(db, packer, Frame(b"%d" % number + b"y" * 500, b",", b""), frame or None)
     assert db.execute("SELECT count(base), count(DISTINCT base), min(base) FROM message").fetchone() == (4, 1, 1)
     assert db.execute("SELECT count(base), count(DISTINCT base), min(base) FROM frame").fetchone() == (4, 1, 1)

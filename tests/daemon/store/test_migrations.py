@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import StoreError
+from daemon.core.privacy import Purge
 from daemon.store import migrations
 from daemon.store.db import Store
 from daemon.store.migrations import STEPS, migrate
+from tests.daemon.store.older import downgraded
+from tests.fakes.exchanges import Conversation
 
 
 def version(db: sqlite3.Connection) -> int:
@@ -62,3 +65,23 @@ def test_a_step_that_fails_leaves_nothing_behind(
     assert version(db) == len(STEPS)
     assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
     assert not db.in_transaction
+
+
+def test_what_an_older_version_wrote_is_listed_and_forgotten(store: Store, path: Path) -> None:
+    talks = [Conversation(store, changes={"scenario": name}) for name in ("pi", "codex", "pi")]
+    first, *_ = [talk.turn(f"hello {n}", "hi") for n, talk in enumerate(talks)]
+    store.close()
+    downgraded(path, 5)
+    store = Store.open(path, durability="normal")
+    for talk in talks:
+        talk.store = store
+    assert store.verify() == []
+    again = talks[0].turn("it goes on", "yes")
+    assert again.session == first.session
+    rows, cursor = store.sessions(limit=2)
+    assert [row.scenario for row in rows] == ["pi", "pi"]
+    assert [row.scenario for row in store.sessions(before=cursor)[0]] == ["codex"]
+    assert store.last() == store.last("pi") == store.record(again.receipt)
+    store.purges.run(Purge(sessions=(first.session,)), lambda *_: None)
+    assert store.verify() == []
+    store.close()

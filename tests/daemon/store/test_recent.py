@@ -5,12 +5,12 @@ import pytest
 from daemon.core.records import Dialect
 from daemon.store import recent
 from daemon.store.messages import Frame
-from daemon.store.recent import Recent, Remembered
+from daemon.store.recent import Recent, Remembered, Unread
 from tests.fakes.exchanges import system, transcript, user
 
 
 def remembered(seq: int, size: int) -> Remembered:
-    return Remembered(seq, (1, "ses_1"), (), (), (), Frame(b"", b"", b""), 1, b"", size)
+    return Remembered(seq, (1, "ses_1"), (), (), (), (), Frame(b"", b"", b""), 1, b"", size)
 
 
 def test_what_is_at_hand_is_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +35,17 @@ def test_many_short_conversations_are_bounded_too() -> None:
     for number, talk in enumerate(talks):
         kept.put("s", Dialect.CHAT, talk, remembered(number, 40))
     assert sum(kept.get("s", Dialect.CHAT, talk) is not None for talk in talks) == 512
+
+
+def test_what_waits_for_the_index_is_bounded_and_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "_UNREAD", 100)
+    waits, said = Unread(), user("x" * 10)
+    for seq in range(4):
+        waits.put(seq, (said,))
+    assert [waits.take(seq) for seq in range(4)] == [(said,), (said,), None, None], "the rest is read again"
+    waits.put(5, (said, said))
+    assert waits.take(5) == (said, said)
+    assert waits.take(5) is None
+    waits.put(6, (said,))
+    waits.forget()
+    assert waits.take(6) is None

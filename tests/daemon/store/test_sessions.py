@@ -1,7 +1,5 @@
 """Which session a record falls into, as agents really behave, and what its row says."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from daemon.core.errors import NotFound, UsageError
@@ -331,62 +329,6 @@ def test_a_title_is_what_the_person_asked_and_no_example_before_it(store: Store)
     assert only(store).title == "Create hello.txt"
 
 
-def test_a_title_call_before_the_conversation_is_a_side_call(store: Store) -> None:
-    """OpenCode asks for a title first, under the same session id, without tools."""
-    key = {"session_keys": ("ses_1",)}
-    title = transcript([system("t"), user("Generate a title for this conversation:\n"), user("Create x")], tools=0)
-    side = record(store, title, **key)
-    main = record(store, transcript([system("s"), user("Create x")]), **key)
-    row = only(store)
-    assert (side.kind, main.kind) == (Kind.SIDE, Kind.MAIN)
-    assert (row.turns, row.title) == (1, "Create x")
-
-
-def test_a_call_without_tools_beside_a_conversation_with_tools_is_a_side_call(store: Store) -> None:
-    key = {"session_keys": ("k",)}
-    record(store, transcript([system("s"), user("Create hello.txt")]), **key)
-    side = record(store, transcript([system("other"), user("Summarise")], tools=0), **key)
-    assert side.kind is Kind.SIDE
-    assert store.record(side.receipt).parent is None
-
-
-def test_a_side_call_without_a_key_finds_its_conversation(store: Store) -> None:
-    """Hermes asks for a title afterwards: no header, no tools, the conversation quoted."""
-    main = record(store, transcript([system("s"), user("Create hello.txt containing reef")], "done"))
-    quote = user("User: Create hello.txt containing reef\n\nAssistant: done")
-    side = record(store, transcript([system("You write titles."), quote], "Hello file", tools=0))
-    assert (side.kind, side.session) == (Kind.SIDE, main.session)
-    assert only(store).turns == 1
-
-
-@dataclass(frozen=True)
-class Chore:
-    messages: list[StoredMessage]
-    tools: int
-
-
-@pytest.mark.parametrize(
-    "chore",
-    [
-        Chore([system("Managed memory has TWO directories: …"), user("extract")], 6),
-        Chore([system("You … generates concise, one-line Git commit messages …"), user("diff")], 0),
-    ],
-)
-def test_known_chores_are_side_calls_of_the_last_conversation(store: Store, chore: Chore) -> None:
-    main = record(store, transcript([system("s"), user("work")]))
-    side = record(store, transcript(chore.messages, tools=chore.tools))
-    assert (side.kind, side.session) == (Kind.SIDE, main.session)
-
-
-def test_a_side_call_that_goes_on_stays_one(store: Store) -> None:
-    key = {"session_keys": ("k",)}
-    record(store, transcript([system("s"), user("work")]), **key)
-    first = [system("other"), user("summarise")]
-    record(store, transcript(first, "half", tools=0), **key)
-    again = record(store, transcript([*first, assistant("half"), user("go on")], tools=0), **key)
-    assert again.kind is Kind.SIDE
-
-
 # -- rows --------------------------------------------------------------------------------------------
 
 
@@ -453,3 +395,14 @@ def test_a_cursor_that_nobody_gave_out_is_refused(store: Store, cursor: str) -> 
 def test_an_unknown_session_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match="ses_nobody"):
         store.session("ses_nobody")
+
+
+def test_a_session_has_the_name_of_the_agent_whose_prompt_it_is(store: Store) -> None:
+    """aider, mini-swe-agent and Hermes only name the library that they send with."""
+    prompt = "You are Hermes Agent, an intelligent AI assistant created by Nous Research. You are helpful."
+    beside = record(store, transcript([user("one")], system=prompt), agent="OpenAI")
+    within = record(store, transcript([system(prompt), user("two")]), agent="OpenAI")
+    script = record(store, transcript([system("Write haikus."), user("three")]), agent="OpenAI")
+    agents = [store.session(one.session).agent for one in (beside, within, script)]
+    assert agents == [one.agent for one in (beside, within, script)] == ["hermes", "hermes", "OpenAI"]
+    assert store.record(within.receipt).agent == "hermes"

@@ -8,14 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from daemon.core.errors import StoreError
 from daemon.core.records import Transcript
-from daemon.store import writer
+from daemon.store import checkpoint, writer
 from daemon.store.db import Store
 from tests.fakes.exchanges import Conversation, exchange, record, submit, system, transcript, user
 
@@ -68,7 +68,7 @@ def test_appending_never_waits(store: Store, path: Path) -> None:
     other.execute("BEGIN IMMEDIATE")
     begin = time.monotonic()
     future = submit(store, transcript([user("hi")]))
-    assert time.monotonic() - begin < 0.5
+    assert time.monotonic() - begin < writer._PATIENCE_SECONDS  # after which it fails
     assert not future.done()
     other.execute("ROLLBACK")
     assert future.result(20).seq == 1
@@ -170,6 +170,26 @@ def test_a_full_disk_is_called_full(small_disk: Path) -> None:
     store.close()
 
 
+def test_a_full_disk_at_the_start_is_no_damage(small_disk: Path) -> None:
+    """riffle#589: what is there stays where it is, and serves again once there is space."""
+    path = small_disk / "store" / "reef.db"
+    store = Store.open(path)
+    kept = record(store, transcript([user("before")]))
+    store.close()
+    filler = small_disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"disk of .* is full"):
+        Store.open(path)
+    assert path.read_bytes() == before
+    filler.unlink()
+    again = Store.open(path)
+    assert (again.record(kept.receipt).preview, again.kept_aside()) == ("ok", [])
+    again.close()
+
+
 def test_the_log_stays_bounded_under_load(store: Store, path: Path) -> None:
     noise = random.Random(4)
     wal = path.with_name("reef.db-wal")
@@ -182,28 +202,69 @@ def test_the_log_stays_bounded_under_load(store: Store, path: Path) -> None:
     assert largest < 64 << 20
 
 
+_DISTURBER = """
+import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+print("ready", flush=True)
+while True:
+    try:
+        db.execute("INSERT INTO other VALUES (randomblob(2000))")
+    except sqlite3.OperationalError:
+        pass
+    time.sleep(0.02)
+"""
+
+
+@contextmanager
+def disturbers(path: Path, count: int) -> Iterator[None]:
+    """Other processes that write to the same file now and then."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE other (x)")
+    command = [sys.executable, "-c", _DISTURBER, str(path)]
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    try:
+        for other in others:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "ready\n"
+        yield
+        assert [other.poll() for other in others] == [None] * count
+    finally:
+        for other in others:
+            other.kill()
+            other.communicate()
+
+
 def test_seven_processes_do_not_starve_a_writer(store: Store, path: Path) -> None:
-    """Six others write to the same file now and then (hermes-agent#3385)."""
-    stop = threading.Event()
+    """hermes-agent#3385: of a hundred records 99 are on disk within half a second, and the log stays small."""
+    noise, wal = random.Random(6), path.with_name("reef.db-wal")
+    slowest: list[float] = []
+    with disturbers(path, 6):
+        while len(slowest) < 3 and min(slowest, default=1.0) >= 0.5:  # a busy machine slows some, a convoy each
+            taken = []
+            for number in range(100):
+                begin = time.monotonic()
+                record(store, transcript([user(f"q{number} {noise.randbytes(5_000).hex()}")]))
+                taken.append(time.monotonic() - begin)
+                assert wal.stat().st_size < 64 << 20
+            slowest.append(sorted(taken)[98])
+    assert min(slowest) < 0.5, slowest
+    assert store.verify() == []
 
-    def disturb() -> None:
-        db = sqlite3.connect(path, isolation_level=None, timeout=10)
-        db.execute("CREATE TABLE IF NOT EXISTS other (x)")
-        while not stop.is_set():
-            with suppress(sqlite3.OperationalError):
-                db.execute("INSERT INTO other VALUES (1)")
-            stop.wait(0.02)
-        db.close()
 
-    threads = [threading.Thread(target=disturb) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    taken = []
-    for number in range(60):
-        begin = time.monotonic()
-        record(store, transcript([user(f"q{number}")]))
-        taken.append(time.monotonic() - begin)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert sorted(taken)[int(len(taken) * 0.95)] < 0.5
+def test_a_reader_in_the_middle_of_a_long_select_stops_no_commit(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """inspect_ai#4154: another program's open cursor, also where the log is to start over; it reads its own moment."""
+    monkeypatch.setattr(checkpoint, "_RESTART", 1 << 20)
+    talk = Conversation(store)
+    for number in range(20):
+        talk.turn(f"before {number}")
+    noise = random.Random(8)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        rows = reader.execute("SELECT seq FROM record ORDER BY seq")
+        assert next(rows) == (1,)
+        for number in range(60):
+            record(store, transcript([user(f"meanwhile {number} {noise.randbytes(20_000).hex()}")]))
+        assert [seq for (seq,) in rows] == list(range(2, 21))
+    assert store.counts()["records"] == 80
+    assert store.verify() == []

@@ -22,6 +22,9 @@ class Seen:
     def event(self, name: str, data: dict[str, Any]) -> None:
         self.events.append((name, data))
 
+    def adds(self, data: dict[str, Any], text: str) -> bool:
+        return False
+
     def answer(self) -> Answer:
         return Answer()
 

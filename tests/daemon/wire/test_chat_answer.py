@@ -85,9 +85,15 @@ def test_of_concatenated_arguments_the_last_object_counts() -> None:
     assert calls(sse(call(0, "{}", "a", "f"), call(0, '{"a":1}')))[0][2] == '{"a":1}'
 
 
-@pytest.mark.parametrize("written", ['{"a": "two\nlines"}', r'{"a": "\d"}', '{"a": ', "not json"])
-def test_arguments_that_are_no_json_are_kept_as_written(written: str) -> None:
-    assert calls(sse(call(0, written, "a", "f")))[0][2] == written
+@pytest.mark.parametrize(
+    ("written", "whole"),
+    [('{"a": "two\nlines"}', True), (r'{"a": "\d"}', False), ('{"a": ', False), ("not json", False)],
+)
+def test_arguments_that_are_no_json_are_kept_as_written_and_noted(written: str, whole: bool) -> None:
+    """Also where the provider says that it stopped by itself: a call cut off must not be taken for what was meant."""
+    response = sse(call(0, written, "a", "f"), delta("stop"))
+    assert calls(response)[0][2] == written
+    assert recorded(response).note == (None if whole else "the arguments of a call are no whole JSON object")
 
 
 def test_a_legacy_function_call_is_a_call() -> None:

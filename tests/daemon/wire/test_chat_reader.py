@@ -104,6 +104,8 @@ def test_a_whole_answer_is_read_like_one_chunk() -> None:
         {"object": "error", "message": "broke"},
         {"detail": "broke"},
         {"error": "broke"},
+        {"id": "g", "error": {"message": "broke"}, "choices": [{"delta": {"content": ""}, "finish_reason": "error"}]},
+        {"choices": [{"delta": {}, "finish_reason": "error"}]},
     ],
 )
 def test_an_error_inside_the_200_is_raised(event: dict[str, Any]) -> None:

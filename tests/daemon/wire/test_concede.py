@@ -45,3 +45,21 @@ def test_what_is_about_the_question_itself_stays(said: str) -> None:
 def test_a_model_that_keeps_no_thoughts_is_not_asked_for_them() -> None:
     body = {"include": ["reasoning.encrypted_content"], "reasoning": {"effort": "low"}}
     assert without(body, "Encrypted content is not supported with this model.") == {"reasoning": {"effort": "low"}}
+
+
+def test_cache_marks_go_where_they_are_refused_and_nothing_else() -> None:
+    """https://github.com/MadAppGang/claudish/pull/256: GLM's endpoint answers 400 to them."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    call = {"type": "tool_use", "id": "a", "name": "b", "input": {"cache_control": "an argument"}}
+    body = {
+        "model": "m",
+        "stop_sequences": ["."],
+        "system": [{"type": "text", "text": "cache_control"}],
+        "tools": [{"name": "b", "input_schema": {"properties": {"cache_control": {}}}}],
+        "messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": [call]}],
+    }
+    marked: dict[str, Any] = json.loads(json.dumps(body))
+    for blocks in (marked["system"], marked["tools"], marked["messages"][1]["content"]):
+        blocks[-1] |= mark
+    assert without(marked, "messages.1.content.0.cache_control: Extra inputs are not permitted") == body
+    assert without(body, "cache_control: Extra inputs are not permitted") is None

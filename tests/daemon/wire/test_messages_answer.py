@@ -101,6 +101,7 @@ def test_an_input_that_is_no_json_is_kept_as_written(text: str) -> None:
     answer = recorded(response).answer
     assert answer is not None
     assert text in answer.text
+    assert recorded(response).note == "the arguments of a call are no whole JSON object"
 
 
 def test_redacted_thinking_and_unknown_blocks_stay_whole() -> None:
@@ -145,6 +146,7 @@ def test_null_usage_fields_leave_what_was_known() -> None:
         {"type": "error", "error": {"type": "overloaded_error", "message": "too busy"}},
         {"type": "error", "error": "too busy"},
         {"type": "", "detail": "too busy"},
+        {"type": "", "object": "error", "message": "too busy"},
     ],
 )
 def test_an_error_inside_a_stream_is_noted_and_the_text_before_it_kept(event: dict[str, Any]) -> None:

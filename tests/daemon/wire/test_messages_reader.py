@@ -137,3 +137,15 @@ def test_an_error_is_raised_and_a_missing_end_too() -> None:
         read({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
     with pytest.raises(EngineError, match="without its end"):
         read(start(0, type="text", text=""), delta(0, "text_delta", text="x"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{"error": {"message": "broke"}}, {"error": "broke"}, {"object": "error", "message": "broke"}, {"detail": "broke"}],
+)
+def test_an_error_in_any_shape_inside_the_200_is_raised(event: dict[str, Any]) -> None:
+    """Gateways and servers such as vLLM have one of their own for every route."""
+    with pytest.raises(EngineError, match="broke"):
+        MessagesReader("rec_1").event("", event)
+    with pytest.raises(EngineError, match="broke"):
+        MessagesReader("rec_1").whole(event)

@@ -49,6 +49,25 @@ def test_a_call_cut_short_is_told_as_far_as_it_came() -> None:
     assert told((0, "a", '{"x"'), (1, "b", '{"y"'))[-1] == [ToolStart(1, "id_1", "b"), ToolArguments(1, '{"y"')]
 
 
+def test_an_empty_object_before_the_arguments_is_none_of_them() -> None:
+    """https://github.com/openclaw/openclaw/pull/44237: what was sent cannot be taken back, and is no JSON with more."""
+    start = ToolStart(0, "id_0", "a")
+    assert told((0, "a", "{}"), (0, "", '{"x"'), (0, "", ":1}")) == [
+        [start],
+        [ToolArguments(0, '{"x"')],
+        [ToolArguments(0, ":1}")],
+        [],
+    ]
+    assert told((0, "a", '{} {"x":1}'))[0] == [start, ToolArguments(0, '{"x":1}')]
+
+
+def test_an_empty_object_alone_is_the_arguments() -> None:
+    start = ToolStart(0, "id_0", "a")
+    assert told((0, "a", "{}")) == [[start], [ToolArguments(0, "{}")]]
+    second = [ToolArguments(0, "{}"), ToolStart(1, "id_1", "b"), ToolArguments(1, '{"y":2}')]
+    assert told((0, "a", "{}"), (1, "b", '{"y":2}')) == [[start], second, []]
+
+
 def test_a_call_without_an_id_gets_one_of_the_answers_own() -> None:
     (event,) = CallOrder("rec_1").piece(0, "", "bash", "")
     assert event == ToolStart(0, "call_rec_1_0", "bash")

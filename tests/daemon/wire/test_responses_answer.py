@@ -116,6 +116,9 @@ def test_an_answer_that_was_cut_off_says_why() -> None:
         {"type": "response.failed", "response": response("failed", error={"code": "server_error", "message": "broke"})},
         {"type": "error", "code": None, "message": "broke", "param": None},
         {"type": "error", "error": {"type": "server_error", "message": "broke"}},
+        {"type": "", "object": "error", "message": "broke"},
+        {"type": "", "detail": "broke"},
+        {"type": "", "error": "broke"},
     ],
 )
 def test_a_failure_inside_the_200_is_a_problem(event: dict[str, Any]) -> None:

@@ -127,3 +127,15 @@ def test_a_failure_is_raised(failure: dict[str, Any]) -> None:
 def test_a_stream_without_its_last_event_broke_off() -> None:
     with pytest.raises(EngineError, match="without its end"):
         read(event("output_text.delta", delta="x"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{"error": {"message": "broke"}}, {"error": "broke"}, {"object": "error", "message": "broke"}, {"detail": "broke"}],
+)
+def test_an_error_in_any_shape_inside_the_200_is_raised(event: dict[str, Any]) -> None:
+    """Gateways and servers such as vLLM have one of their own for every route."""
+    with pytest.raises(EngineError, match="broke"):
+        ResponsesReader("rec_1").event("", event)
+    with pytest.raises(EngineError, match="broke"):
+        ResponsesReader("rec_1").whole(event)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.sse import LIMIT, EventReader, Relay, events, looks_like_events, whole
+from daemon.wire.sse import LIMIT, EventReader, Relay, events, looks_like_events, says_nothing, whole
 
 CHAT = (
     b'data: {"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}\n\n'
@@ -147,6 +147,7 @@ def test_text_that_talks_of_done_is_no_end() -> None:
         b'data: {"error": "boom"}\n\n',
         b'data: {"object":"error","message":"too long"}\n\n',
         b'data: {"detail":"too long"}\n\n',
+        b'data: {"detail": [{"msg": "too long"}]}\n\n',
         b'data:{ "type": "error" }\n\n',
     ],
 )
@@ -156,6 +157,19 @@ def test_an_error_inside_a_stream_is_an_end_that_failed(event: bytes) -> None:
     assert relay.failed
     assert not relay.complete
     assert relay.release() == event
+
+
+@pytest.mark.parametrize("after", [b"", DONE])
+def test_a_chunk_that_stops_for_an_error_is_an_end_that_failed(after: bytes) -> None:
+    """How gateways tell that the provider behind them broke off, between other fields."""
+    chunk = b'data: {"id":"g","error":{"message":"x"},"choices":[{"delta":{},"finish_reason":"error"}]}\n\n'
+    relay = Relay()
+    relay.feed(chunk + after)
+    assert relay.failed
+    assert not relay.complete
+    body = b'{"id":"g","choices":[{"message":{"content":"half"},"finish_reason": "error"}]}'
+    assert whole(body, stream=False).failed
+    assert not whole(body.replace(b"error", b"stop"), stream=False).failed
 
 
 @pytest.mark.parametrize(("status", "failed"), [("failed", True), ("completed", False), ("incomplete", False)])
@@ -219,6 +233,22 @@ def test_the_inside_of_a_long_line_is_not_taken_for_an_end() -> None:
     relay.feed(b"data: " + b"x" * LIMIT)
     relay.feed(b"data: [DONE]")
     assert not relay.complete
+
+
+@pytest.mark.parametrize(
+    ("said", "nothing"),
+    [
+        (b"", True),
+        (b": x\r\n\r\n", True),
+        (b'event: ping\ndata: {"type": "ping", "n": 1}\n\n', True),
+        (b"event:ping\ndata:{}\n\n", True),
+        (b"event: pong\ndata: {}\n\n", False),
+        (b'event: ping\ndata: {"choices": []}\n\n', False),
+        (b": x\n\ndata: [DONE]\n\n", False),
+    ],
+)
+def test_what_only_keeps_a_connection_alive_says_nothing(said: bytes, nothing: bool) -> None:
+    assert says_nothing(said) is nothing
 
 
 def test_events_are_read_with_all_line_ends_comments_and_several_data_lines() -> None:

@@ -1,7 +1,9 @@
 """What is kept of an exchange: exact, without secrets, and never at the price of an exception."""
 
+import base64
 import gzip
 import json
+import random
 import re
 import threading
 import time
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.core.records import Dialect, Transcript
+from daemon.core.redact import Redactor
 from daemon.wire.base import Redact, dialect
 
 COVERS = ("daemon/wire/chat.py", "daemon/wire/messages.py")
@@ -47,6 +50,14 @@ def test_the_request_joins_back_and_the_response_is_kept() -> None:
     assert found.answer is not None
     assert (found.answer.role, found.answer.text) == ("assistant", "Hello")
     assert (found.tools, found.redacted, found.note) == (2, 0, None)
+
+
+def test_how_a_system_prompt_beside_the_messages_begins_is_told() -> None:
+    blocks = [{"type": "text", "text": "x-anthropic-billing-header: v1"}, {"type": "text", "text": f"I am {SECRET}"}]
+    said = [{"role": "user", "content": "hi"}]
+    assert recorded(MESSAGES, json.dumps({"system": blocks, "messages": said}).encode()).system == "I am [secret:1]"
+    assert recorded(Dialect.RESPONSES, json.dumps({"instructions": "I am", "input": said}).encode()).system == "I am"
+    assert recorded(CHAT).system == ""
 
 
 def test_a_secret_in_a_message_never_reaches_the_record() -> None:
@@ -119,10 +130,83 @@ def test_a_secret_spread_over_a_tool_calls_arguments_is_found() -> None:
     assert b"canary" not in found.answer.raw
 
 
+ENV = (
+    "DATABASE_URL=postgres://app:s3cr3t-pässword@db.local/x\nTWILIO_AUTH_TOKEN=9f86d081884c7d659a2feaa0c55ad015\n"
+    "AZURE=DefaultEndpointsProtocol=https;AccountKey=3l1x/Zq9+abcDEF0123456789ghiJKL+mnoPQR/stuVWX==;\nHOME=/home/me\n"
+)
+LEAKS = ("s3cr3t", "9f86d081884c7d659a2feaa0c55ad015", "3l1x/Zq9", "stuVWX")
+OUTPUTS: dict[Dialect, list[dict[str, Any]]] = {
+    CHAT: [{"role": "tool", "tool_call_id": "c", "content": ENV}],
+    MESSAGES: [
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": ENV}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": f"a {ENV}"}]}]},
+    ],
+    Dialect.RESPONSES: [
+        {"type": "function_call_output", "call_id": "c", "output": ENV},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": f"a {ENV}"}]},
+        {"type": "local_shell_call_output", "id": "c", "output": json.dumps({"output": ENV, "metadata": {}})},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": json.dumps({"output": ENV})},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ascii", [True, False])
+@pytest.mark.parametrize(("name", "number"), [(name, n) for name, given in OUTPUTS.items() for n in range(len(given))])
+def test_what_cat_env_printed_is_in_nothing_that_is_kept(name: Dialect, number: int, *, ascii: bool) -> None:
+    """Keys were live in transcripts after a month (claude-code#86707): bytes, search and training read what is here."""
+    body = json.dumps({LISTS[name]: [OUTPUTS[name][number]]}, ensure_ascii=ascii).encode()
+    found = recorded(name, body, redact=Redactor(b"k").redact)
+    assert found.redacted == 3
+    (message,) = found.messages
+    shown = dialect(name).message(message.raw)
+    for told in (joined(found).decode(), message.text, repr(shown)):
+        assert [leak for leak in LEAKS if leak in told] == []
+    json.loads(joined(found))
+    assert "HOME=/home/me" in message.text
+
+
 def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
-    block = b'{"type":"thinking","thinking":"","signature":"EqQBCkYIBxgC=="}'
-    body = b'{"messages":[{"role":"assistant","content":[' + block + b"]}]}"
-    assert joined(recorded(MESSAGES, body)) == body
+    signature = base64.b64encode(random.Random(5).randbytes(300))
+    blocks = b'{"type":"thinking","thinking":"","signature":"%s"}, {"data": "%s","type":"redacted_thinking"}'
+    said = b'{"role":"assistant","content":[' + blocks % (signature, signature[:88]) + b"]}"
+    found = recorded(MESSAGES, b'{"messages":[' + said + b"]}", said, stream=False, redact=Redactor(b"k").redact)
+    assert joined(found) == b'{"messages":[' + said + b"]}"
+    assert (found.response, found.redacted) == (said, 0)
+
+
+ODD = {"server_tool_use": None, "cache_creation": {"ephemeral_1h_input_tokens": None, "x": [{"y": 1}]}, "z": [None]}
+DETAILS = {"cached_tokens": None, "audio_tokens": {"deep": [1]}, "w": None}
+#: A whole answer with text, a call and a usage, whose counts are 5 and 2.
+ANSWERS: dict[Dialect, dict[str, Any]] = {
+    CHAT: {
+        "choices": [{"message": {"role": "assistant", "content": "Hello", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "bash", "arguments": '{"c":"ls"}'}}]}}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": DETAILS,
+            "completion_tokens_details": None, **ODD},
+    },
+    MESSAGES: {
+        "role": "assistant", "content": [
+            {"type": "text", "text": "Hello"}, {"type": "tool_use", "id": "c", "name": "bash", "input": {"c": "ls"}}],
+        "usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": None, "service_tier": None, **ODD},
+    },
+    Dialect.RESPONSES: {
+        "object": "response", "status": "completed", "output": [
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]},
+            {"type": "function_call", "call_id": "c", "name": "bash", "arguments": '{"c":"ls"}'}],
+        "usage": {"input_tokens": 5, "output_tokens": 2, "input_tokens_details": DETAILS,
+            "output_tokens_details": None, **ODD},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_nulls_and_unknown_fields_in_a_usage_cost_neither_the_counts_nor_the_answer(name: Dialect) -> None:
+    """langfuse#6882: the whole output was lost."""
+    found = recorded(name, b"", json.dumps(ANSWERS[name]).encode(), stream=False)
+    assert found.answer is not None
+    assert [type(part).__name__ for part in dialect(name).message(found.answer.raw).parts] == ["Text", "ToolUse"]
+    assert (found.usage.prompt, found.usage.completion, found.note) == (5, 2, None)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 What a provider is sent is read back by our own parsers, which are strict; what only that vendor asks for is named.
 """
 
+import base64
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from daemon.core.errors import BadRequest
 from daemon.core.records import (
     ChatRequest,
+    Dialect,
     Image,
     Message,
     Part,
@@ -113,6 +116,34 @@ def test_thoughts_of_another_vendor_are_left_out(name: Any) -> None:
         )
         own = {"chat": "chat:", "messages": "anthropic:s", "responses": "openai:rs_1:e"}[name]
         assert (b"hm" in body) is (seal == own)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_messages_thoughts_come_back_to_the_byte_through_a_client_of_responses(stream: bool) -> None:
+    """Signed and hidden ones, as they were: else the conversation is refused for good (claude-code#63265)."""
+    noise = random.Random(9)
+    thoughts = [
+        {"type": "redacted_thinking", "data": base64.b64encode(noise.randbytes(900)).decode()},
+        {"type": "thinking", "thinking": "Hm, wäit.\n", "signature": base64.b64encode(noise.randbytes(300)).decode()},
+        {"type": "redacted_thinking", "data": base64.b64encode(noise.randbytes(70)).decode()},
+    ]
+    call = {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"c": "ls"}}
+    reader, renderer = (
+        dialect(Dialect.MESSAGES).reader("rec_1"),
+        dialect(Dialect.RESPONSES).renderer(asked(), "r", "m", 1),
+    )
+    said = {"content": [*thoughts, call], "stop_reason": "tool_use", "usage": {"input_tokens": 3, "output_tokens": 2}}
+    streamed = b"".join([renderer.event(event) for event in (*reader.whole(said), *reader.end())])
+    if stream:
+        events = [json.loads(one.partition(b"data: ")[2]) for one in (streamed + renderer.finish()).split(b"\n\n")[:-1]]
+        output = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    else:
+        output = json.loads(renderer.body())["output"]
+    result = {"type": "function_call_output", "call_id": output[-1]["call_id"], "output": "a.txt"}
+    items = [{"role": "user", "content": "go"}, *output, result]
+    body = json.dumps({"model": "m", "input": items}).encode()
+    sent = json.loads(messages_writer.write(dialect(Dialect.RESPONSES).parse(body)))
+    assert sent["messages"][1]["content"] == [*thoughts, call]
 
 
 def test_chat_system_prompts_lead_as_one_and_later_ones_are_the_users() -> None:

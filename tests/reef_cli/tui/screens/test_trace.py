@@ -61,6 +61,19 @@ def test_what_an_agent_added_to_a_persons_words_is_folded() -> None:
     assert shown[at : at + 4] == ["user", "  fix it", folded, folded]
 
 
+def test_what_only_came_along_is_folded() -> None:
+    trace = sample()
+    examples = [said("user", "an example"), said("assistant", "Ok.")]
+    trace["records"][0]["new_messages"] = [*({**one, "earlier": True} for one in examples), said("user", "fix it")]
+    items = transcript.items(trace, NOW)
+    (folded,) = (item.id for item in items if "from before" in item.head)
+    shown = [row.cells[0] for row in transcript.rows(items, (), 80)]
+    at = shown.index("▸ 2 messages from before an example Ok.")
+    assert shown[at + 1 : at + 3] == ["user", "  fix it"]
+    unfolded = [row.cells[0] for row in transcript.rows(items, {folded}, 80)]
+    assert unfolded[at : at + 3] == ["▾ 2 messages from before", "  an example", "  Ok."]
+
+
 @pytest.fixture
 def fake_with_one(fake: FakeDaemon) -> FakeDaemon:
     trace = sample()
