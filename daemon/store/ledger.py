@@ -6,7 +6,6 @@ ledger remembers between records is only a shortcut; after a rollback it forgets
 
 import json
 import sqlite3
-import struct
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +19,7 @@ from daemon.store.placing import place as place_of
 from daemon.store.prefix import shared
 from daemon.store.preparing import Prepared
 from daemon.store.recent import Recent, Remembered, Unread
-from daemon.store.requests import message_ids, request_hash
+from daemon.store.requests import message_ids, packed, request_hash
 
 #: A request is kept whole again after this many links, so that reading one never walks further.
 _DEPTH: Final = 32
@@ -176,7 +175,7 @@ class Ledger:
         db.execute(
             _REQUEST,
             (
-                parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
+                parts.seq, parts.frame_id, base, kept, depth, packed(ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, exchange.path, exchange.subagent, exchange.cwd,
                 exchange.commit, tags, transcript.note,

@@ -16,13 +16,11 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Final, NamedTuple
 
 from daemon.core.records import Dialect, StoredMessage
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, in_parts
 from daemon.store.packing import Packer
 
 #: Below this a dictionary saves less than it costs to read.
 _WORTH_BASE: Final = 256
-#: SQLite takes 999 parameters everywhere.
-_CHUNK: Final = 900
 #: Characters.
 _PIECE: Final = 1 << 20
 #: Of a text, looked for first: a search for all of it costs more.
@@ -199,11 +197,8 @@ def _rows(reader: Reader, ids: Sequence[int]) -> dict[int, tuple[_Row, bytes]]:
 
 
 def _select(reader: Reader, ids: Iterable[int]) -> dict[int, _Row]:
-    wanted = sorted(set(ids))
     rows: dict[int, _Row] = {}
-    for start in range(0, len(wanted), _CHUNK):
-        part = wanted[start : start + _CHUNK]
-        marks = ",".join("?" * len(part))
+    for part, marks in in_parts(sorted(set(ids))):
         sql = f"SELECT {','.join(_Row._fields)} FROM message WHERE id IN ({marks})"
         rows.update((row[0], _Row(*row)) for row in reader.db.execute(sql, part))
     return rows

@@ -13,7 +13,7 @@ from daemon.core.records import End
 from daemon.core.rows import SessionRow
 from daemon.store import kinds, titles
 from daemon.store import messages as content
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, marks
 from daemon.store.names import Names
 from daemon.store.pages import LARGEST, cursor_value, page, page_size
 from daemon.store.placing import Incoming, Place, last_main
@@ -45,7 +45,7 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     """Point the exchange's keys at its session. The session's own key is the strongest one ever seen with it."""
     strongest, *weaker = new.keys
     db.execute(
-        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({','.join('?' * len(weaker))}))",
+        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({marks(weaker)}))",
         (strongest, session, *weaker),
     )
     db.executemany(
