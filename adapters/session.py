@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from adapters import template as templates
 from adapters.template import Template
+from daemon.core.locks import is_locked, locked
 from daemon.core.paths import private_directory, write_private
 
 _LOCK: Final = "lock"
@@ -59,12 +60,8 @@ class Place(NamedTuple):
 def turn(place: Place) -> Iterator[None]:
     """One start at a time decides what is on the shelf and which sessions live; it takes milliseconds."""
     private_directory(place.root)
-    handle = os.open(place.root / "turn", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with locked(place.root / "turn"):
         yield
-    finally:
-        os.close(handle)
 
 
 def living(place: Place) -> dict[str, str]:
@@ -131,14 +128,6 @@ def _hold(path: Path) -> None:
 
 
 def _lives(directory: Path) -> bool:
-    try:
-        handle = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
+    with suppress(OSError):
+        return is_locked(directory / _LOCK)
     return False

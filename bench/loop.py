@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from bench.figures import write
+
 _ROOT: Final = Path(__file__).parents[1]
-_MARKERS: Final = ("<!-- loop -->\n", "<!-- /loop -->\n")
 _HEAD: Final = (
     "| seed | weights before | after | verdict | facts before | after | rule before | after | verdict | minutes |\n"
     "|---|---|---|---|---|---|---|---|---|---|\n"
@@ -33,7 +34,8 @@ def main() -> int:
         rows.append(_row(seed, _measured(options.model, seed)))
         print(rows[-1], end="", flush=True)
     if options.write:
-        _write(options.write, rows)
+        measured = f"Measured {time.strftime('%Y-%m-%d')}, {os.cpu_count()} shared cores, no GPU:\n\n"
+        write(options.write, "loop", measured + _HEAD + "".join(rows))
     return 0
 
 
@@ -78,14 +80,6 @@ def _row(seed: int, run: dict[str, Any]) -> str:
         f"{run['minutes']:.1f}",
     )
     return f"| {' | '.join(map(str, cells))} |\n"
-
-
-def _write(path: Path, rows: list[str]) -> None:
-    text = path.read_text("utf-8")
-    before, _, rest = text.partition(_MARKERS[0])
-    _, _, after = rest.partition(_MARKERS[1])
-    measured = f"Measured {time.strftime('%Y-%m-%d')}, {os.cpu_count()} shared cores, no GPU:\n\n"
-    path.write_text(before + _MARKERS[0] + measured + _HEAD + "".join(rows) + _MARKERS[1] + after, "utf-8")
 
 
 if __name__ == "__main__":

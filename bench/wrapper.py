@@ -9,14 +9,13 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from bench.figures import Figure, tell
-from bench.startup import _best, _milliseconds
+from bench.startup import interleaved, table
 from daemon.core.paths import Home
 from reef_cli.lifecycle import ensure_daemon, stop_daemon
 from tests.fakes import agents, chain
@@ -66,19 +65,9 @@ def _pi(home: Home, rounds: int) -> None:
 
 
 def _table(home: Home, commands: dict[str, list[str]], rounds: int) -> float:
-    """Print the figures; milliseconds that the last command takes over the first, best against best."""
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            times[name].append(_milliseconds(command, home.root))
-    first = _best(next(iter(times.values())))
-    print(f"{'command':<34}{'best ms':>9}{'median':>9}{'over plain':>11}{'ratio':>7}{'CPU':>8}{'over plain':>11}")
-    for name, taken in times.items():
-        wall, cpu = _best(taken)
-        median = statistics.median(one for one, _ in taken)
-        figures = (wall, median, wall - first[0], wall / first[0], cpu, cpu - first[1])
-        print("{:<34}{:9.1f}{:9.1f}{:11.1f}{:7.2f}{:8.1f}{:11.1f}".format(name, *figures))
-    return wall - first[0]
+    """Print the figures; milliseconds that the last command takes over the first."""
+    times = interleaved({name: (command, home.root) for name, command in commands.items()}, rounds)
+    return list(table(times, "over plain").values())[-1]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ line; a torn last line does not count) and ``result.json``. ``work/`` is the rec
 complete and is never written again.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ import msgspec
 from daemon.core import plain
 from daemon.core.errors import Conflict, RecipeError
 from daemon.core.learning import Batch
+from daemon.core.locks import open_lock, try_lock
 from daemon.core.paths import open_plain, private_directory, write_private
 from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Pair, Release
 from recipes.base import Proposal
@@ -88,10 +88,10 @@ class JobDirectory(NamedTuple):
         """For one process at a time: what a killed daemon left behind must not write beside its successor, which
         waits for its end. Raises Conflict when that takes too long.
         """
-        handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = open_lock(self.root / "lock")
         deadline = time.monotonic() + _PATIENCE_SECONDS
         try:
-            while not _locked(handle):
+            while not try_lock(handle):
                 if time.monotonic() > deadline:
                     raise Conflict(f"another process works on {self.root}", hint="reef jobs list")
                 time.sleep(0.05)
@@ -209,14 +209,6 @@ class JobDirectory(NamedTuple):
 
     def _write(self, name: str, data: bytes) -> None:
         write_private(self.root / name, data)
-
-
-def _locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _copy(source: Path, target: Path) -> None:

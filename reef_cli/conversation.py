@@ -22,18 +22,8 @@ def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
     """The session's heading, then its records, each with what it added."""
     session = trace["session"]
     yield output.bold(output.one_line(session["title"] or "untitled", 100))
-    facts = [
-        session["id"],
-        session["agent"] or "unknown agent",
-        f"scenario {session['scenario']}",
-        output.count(session["turns"], "turn"),
-        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
-    ]
-    if session["cwd"]:
-        facts.append(session["cwd"])
-    if session["score"] is not None:
-        facts.append(f"score {session['score']:g}")
-    yield output.visible(", ".join(facts), keep="")
+    rated = [] if session["score"] is None else [f"score {session['score']:g}"]
+    yield output.visible(", ".join(facts(session) + rated), keep="")
     for entry in trace["records"]:
         yield ""
         yield output.dim(record_line(entry["record"], preview=False))
@@ -45,6 +35,18 @@ def lines(trace: Mapping[str, Any], *, full: bool = False) -> Iterator[str]:
             yield f"  * {report_line(report)}"
         if told := signals_line(entry):
             yield output.dim(f"  {told}")
+
+
+def facts(session: Mapping[str, Any]) -> list[str]:
+    """What stands below a session's title."""
+    return [
+        session["id"],
+        session["agent"] or "unknown agent",
+        f"scenario {session['scenario']}",
+        output.count(session["turns"], "turn"),
+        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
+        *([session["cwd"]] if session["cwd"] else []),
+    ]
 
 
 def messages(entry: Mapping[str, Any], *, full: bool = False) -> Iterator[Mapping[str, Any]]:

@@ -5,7 +5,6 @@ files that a killed daemon leaves behind are harmless. Starting happens under it
 once start one daemon.
 """
 
-import fcntl
 import os
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from daemon.core.client import Client
 from daemon.core.errors import Unreachable
+from daemon.core.locks import is_locked, open_lock, try_lock
 from daemon.core.paths import START_LOCK, Home
 from daemon.core.version import PROTOCOL, __version__
 from reef_cli import diagnostics
@@ -91,17 +91,7 @@ def stop_daemon(home: Home, *, drain: float = DRAIN_SECONDS) -> bool:
 
 def lives(home: Home) -> bool:
     """Whether some process holds the daemon's lock."""
-    try:
-        handle = os.open(home.lock, os.O_RDONLY)  # enough for a lock, also on a file system that is read-only
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+    return is_locked(home.lock)
 
 
 def down(home: Home) -> Down:
@@ -142,17 +132,9 @@ def _kill_hint(home: Home) -> str:
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
     """Hold a lock file; whoever holds it before us is starting the same daemon, so wait as long as a start may take."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def taken() -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
+    handle = open_lock(path)
     try:
-        if not _until(taken, START_SECONDS + DRAIN_SECONDS):
+        if not _until(lambda: try_lock(handle), START_SECONDS + DRAIN_SECONDS):
             raise Unreachable("another reef has been starting the daemon for too long", hint="reef doctor")
         yield handle
     finally:

@@ -1,4 +1,4 @@
-"""Sessions and receipts by the beginning of their names: what a person types instead of thirty characters."""
+"""Whatever lists show, by the beginning of its name: what a person types instead of thirty characters."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,15 +12,18 @@ _PAGES = 20
 _FULL = len("ses_") + 26
 #: The kind and the moment: what a list shows of a name at least.
 _SHORT = len("ses_") + 10
+#: Kind → route, the name's field there, and the command that lists them.
 _LISTS = {
-    "session": ("/reef/sessions", "id"),
-    "receipt": ("/reef/records", "receipt"),
-    "job": ("/reef/jobs", "id"),
+    "session": ("/reef/sessions", "id", "reef traces list"),
+    "receipt": ("/reef/records", "receipt", "reef traces list"),
+    "job": ("/reef/jobs", "id", "reef jobs list"),
+    "task": ("/reef/tasks", "id", "reef tasks list"),
 }
 
 
-def resolved(client: Client, name: str, *kinds: str) -> str:
+def resolved(client: Client, name: str, *kinds: str, scenario: str | None = None) -> str:
     """The id that ``name`` means: itself, or the only recent one of those kinds (keys of `_LISTS`) that begins so.
+    ``scenario``: of that one, where the daemon takes no list of all.
 
     Raises NotFound, or UsageError for a beginning of several.
     """
@@ -28,13 +31,12 @@ def resolved(client: Client, name: str, *kinds: str) -> str:
         return name
     matches: set[str] = set()
     for kind in kinds:
-        path, key = _LISTS[kind]
-        matches |= {found for row in _recent(client, path) if (found := str(row[key])).startswith(name)}
+        path, key, _ = _LISTS[kind]
+        rows = _recent(client, path, scenario)
+        matches |= {found for row in rows if (found := str(row[key])).startswith(name)}
     what = " or ".join(kinds)
     if not matches:
-        raise NotFound(
-            f"no {what} begins with {name!r}", hint="reef jobs list" if "job" in kinds else "reef traces list"
-        )
+        raise NotFound(f"no {what} begins with {name!r}", hint=_LISTS[kinds[0]][2])
     if len(matches) > 1:
         some = ", ".join(sorted(matches)[:4])
         raise UsageError(f"more than one {what} begins with {name!r}: {len(matches)}", hint=f"for example {some}")
@@ -49,10 +51,10 @@ def beginnings(names: Sequence[str]) -> list[str]:
     return [name[:length] for name in names]
 
 
-def _recent(client: Client, path: str) -> Iterator[dict[str, Any]]:
+def _recent(client: Client, path: str, scenario: str | None) -> Iterator[dict[str, Any]]:
     before = None
     for _ in range(_PAGES):
-        page = client.get(path, limit=_PAGE, before=before)
+        page = client.get(path, limit=_PAGE, before=before, scenario=scenario)
         yield from page["items"]
         before = page["next"]
         if before is None:

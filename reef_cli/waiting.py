@@ -1,10 +1,11 @@
-"""Following a job: its progress on stderr as it gets on, and the exit code that its end deserves."""
+"""Waiting for what takes long: its progress on stderr as it gets on; of a job, the exit code that its end deserves."""
 
 import shlex
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from daemon.core.client import Client, segment
+from daemon.core.client import Client, segment, told_error
 from daemon.core.errors import ExitCode, GateRefused, ReefError
 from reef_cli import diagnostics, output
 
@@ -12,8 +13,30 @@ _PAUSE_SECONDS = 0.3
 _OVER = ("done", "failed", "cancelled")
 
 
-def followed(client: Client, job: dict[str, Any]) -> dict[str, Any]:
-    """Wait until it is over, telling on stderr what it does; the job as it ended."""
+def finished(
+    client: Client, path: str, body: Mapping[str, object], result: str, *, in_bytes: bool = False
+) -> dict[str, Any]:
+    """POST, then the daemon's lines: progress (how far only where it is ``in_bytes``) until the one that has
+    ``result``. Raises what the daemon tells.
+    """
+    progress = diagnostics.Progress()
+    try:
+        for line in client.lines(path, body):
+            if "error" in line:
+                raise told_error(line)
+            if result in line:
+                found: dict[str, Any] = line[result]
+                return found
+            progress.update(line["phase"], *((line["done"], line["total"]) if in_bytes else (0, None)))
+    finally:
+        progress.close()
+    raise ReefError("the daemon ended before this was done", hint="the same again goes on with it; or: reef logs")
+
+
+def followed(
+    client: Client, job: Mapping[str, Any], say: Callable[[str], None] = lambda text: diagnostics.say(f"  {text}")
+) -> dict[str, Any]:
+    """Wait until it is over, telling what it does; the job as it ended."""
     told: tuple[object, ...] = ()
     while True:
         row: dict[str, Any] = client.get(f"/reef/jobs/{segment(str(job['id']))}")
@@ -22,7 +45,7 @@ def followed(client: Client, job: dict[str, Any]) -> dict[str, Any]:
         now = (at["step"], tenth, row["message"])
         if now != told and row["state"] not in _OVER:
             told = now
-            diagnostics.say(f"  {progress(row) or row['state']}")
+            say(progress(row) or row["state"])
         if row["state"] in _OVER:
             return row
         time.sleep(_PAUSE_SECONDS)

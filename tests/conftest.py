@@ -100,15 +100,6 @@ def _new_home() -> Iterator[Home]:
 
 
 @pytest.fixture
-def disk_path() -> Iterator[Path]:
-    """A folder on the clone's own disk: /tmp may be memory, where fsync costs nothing and proves nothing."""
-    cache = ROOT / ".cache"
-    cache.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="test-", dir=cache) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture
 def free_port() -> int:
     """A TCP port of 127.0.0.1 that nobody listens on just now."""
     with socket.socket() as probe:

@@ -9,6 +9,8 @@ from typing import Final
 
 #: Format characters that emoji and several scripts need, between characters of theirs.
 _JOINERS: Final = "\u200c\u200d"
+#: Behind a character it chooses the coloured picture; other variation selectors could carry data.
+_EMOJI_STYLE: Final = "\ufe0f"
 #: Blank or without effect, but letters, marks or symbols by category.
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -19,10 +21,13 @@ def invisible(text: str, keep: str = "") -> str | None:
 
     ``keep``: controls that are allowed, such as a newline.
     """
-    for place, char in enumerate(text):
-        if char not in keep and _is_hidden(text, place):
-            return f"U+{ord(char):04X} {unicodedata.name(char, 'CONTROL')}"
-    return None
+    place = hidden(text, keep)
+    return None if place is None else f"U+{ord(text[place]):04X} {unicodedata.name(text[place], 'CONTROL')}"
+
+
+def hidden(text: str, keep: str = "") -> int | None:
+    """Where that character stands."""
+    return next((n for n, char in enumerate(text) if char not in keep and _is_hidden(text, n)), None)
 
 
 def _is_hidden(text: str, place: int) -> bool:
@@ -32,9 +37,9 @@ def _is_hidden(text: str, place: int) -> bool:
     before, after = text[max(0, place - 1) : place], text[place + 1 : place + 2]
     if char in _JOINERS:  # inside Latin text they only hide
         return not (before and after) or before.isascii() or after.isascii()
-    if _selects(char):  # one behind a character chooses its picture; rows of them carry data
-        return not before or _selects(before) or char >= "\U000e0100"
-    return char in _BLANK or unicodedata.category(char) in _HIDDEN
+    if char == _EMOJI_STYLE:
+        return not before or before in _EMOJI_STYLE + _JOINERS
+    return _selects(char) or char in _BLANK or unicodedata.category(char) in _HIDDEN
 
 
 def _selects(char: str) -> bool:

@@ -55,11 +55,6 @@ class Weights:
     alpha: float
     peft_sha256: str | None = None
 
-    @property
-    def digest(self) -> str:
-        """As in `daemon.core.records.TokenSpan.weights`."""
-        return f"{self.base}+{self.sha256}"
-
 
 @dataclass(frozen=True, slots=True)
 class LoraFile:

@@ -166,19 +166,8 @@ def _verify_with_ssh_keygen(manifest: bytes, signature: str, allowed: str) -> No
         keys, sig = Path(folder) / "allowed", Path(folder) / "sig"
         keys.write_text(f"{allowed_line(public_of(allowed))}\n", encoding="ascii")
         sig.write_text(signature, encoding="ascii")
-        words = [
-            "ssh-keygen",
-            "-Y",
-            "verify",
-            "-f",
-            str(keys),
-            "-I",
-            PRINCIPAL,
-            "-n",
-            MANIFEST_NAMESPACE,
-            "-s",
-            str(sig),
-        ]
+        words = ["ssh-keygen", "-Y", "verify", "-n", MANIFEST_NAMESPACE, "-f", str(keys), "-I", PRINCIPAL]
+        words += ["-s", str(sig)]
         try:
             done = subprocess.run(words, input=manifest, capture_output=True, timeout=30, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -23,15 +23,6 @@ F32, F16 = 0, 1  # ggml_type
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """``licence`` as the file spells it (an SPDX id, mostly lower case); None where it says nothing."""
-
-    architecture: str | None
-    name: str | None
-    licence: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Tensor:
     """``shape`` as ggml has it, the fastest dimension first; ``start``: its first byte in the file."""
 
@@ -52,8 +43,10 @@ class Contents:
     tensors: dict[str, Tensor]
 
 
-def read(path: Path) -> Header:
-    """The header of a GGUF model. Raises UsageError saying what the file is instead."""
+def licence(path: Path) -> str | None:
+    """What a GGUF model says of its licence (an SPDX id, mostly lower case). Raises UsageError for what is no model,
+    saying what it is instead.
+    """
     with path.open("rb") as file:
         start = file.read(512)
         if not start.startswith(b"GGUF"):
@@ -66,7 +59,7 @@ def read(path: Path) -> Header:
     kind = found.get("general.type", "model")
     if kind != "model":
         raise UsageError(f"{path.name} is a GGUF {kind}, not a model", hint="add the base model it belongs to")
-    return Header(found.get("general.architecture"), found.get("general.name"), found.get("general.license"))
+    return found.get("general.license")
 
 
 def contents(path: Path) -> Contents:

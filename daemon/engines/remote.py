@@ -27,17 +27,8 @@ from daemon.engines.egress import is_here, proxy_for
 
 #: RFC 9110 §7.6.1, and what names or measures the hop itself.
 _HOP: Final = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade".split()
 )
 #: Not the provider's business, or written anew for it. ``expect``: the body is here already.
 _OURS_UP: Final = _HOP | {b"host", b"content-length", b"expect"}

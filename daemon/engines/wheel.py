@@ -8,7 +8,6 @@ dies of an illegal instruction. Standard library only, and nothing here may be n
 
 import argparse
 import contextlib
-import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from daemon.core.errors import ExitCode, ReefError
+from daemon.core.locks import locked
 from daemon.engines.host import cpu_flags, missing_compiler
 
 PACKAGE: Final = "llama-cpp-python"
@@ -227,12 +227,7 @@ def wanted_version() -> str:
 def only_one(cache: Path) -> Iterator[None]:
     """Whoever comes second waits, and then finds the work done."""
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another install of the engine to finish")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(cache / "lock", lambda: say("waiting for another install of the engine to finish")):
         yield
 
 

@@ -4,13 +4,20 @@ What a job says is never trusted further than to be shown: `Attempt.hear` takes 
 """
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+from daemon.core.errors import ReefError
 from daemon.core.learning import Progress
 from daemon.learning.process import Child
 
+_log = logging.getLogger("reef.jobs")
+
 TEXT_MOST: Final = 500
+#: Progress goes to the disk at most this often.
+_TELL_SECONDS: Final = 0.5
 
 
 class Attempt:
@@ -29,6 +36,17 @@ class Attempt:
 
     async def stop(self) -> None:
         await self.child.stop()
+
+    async def tell(self, write: Callable[..., Awaitable[object]]) -> None:
+        """Write what the job says, not more often than a person can read, until it is cancelled."""
+        while True:
+            await self.news.wait()
+            self.news.clear()
+            try:
+                await write(self.id, progress=self.progress, message=self.message)
+            except ReefError as error:  # a full disk: what it says is not worth its life
+                _log.warning("job %s: %s", self.id, error.message)
+            await asyncio.sleep(_TELL_SECONDS)
 
     def hear(self, event: dict[str, Any]) -> None:
         """Raises KeyError, TypeError or ValueError for what is no event."""

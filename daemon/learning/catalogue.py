@@ -26,7 +26,7 @@ class Catalogue:
     def __init__(self, home: Home, beside: Path | None) -> None:
         self._environment = environment(home, beside)
         self._folder = home.jobs
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, list[dict[str, Any]]] = {}
 
     async def describe(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Name, target, summary, signals, acquisition, changes and config (every setting). Raises RecipeError."""
@@ -47,9 +47,8 @@ class Catalogue:
             answers = await self._answers(key.encode(), len(asked))
             if any("error" in one for one in answers):
                 return answers  # a person may be about to correct it
-            self._known[key] = {"answers": answers}
-        answers = self._known[key]["answers"]
-        return list(answers)
+            self._known[key] = answers
+        return list(self._known[key])
 
     async def _answers(self, question: bytes, count: int) -> list[dict[str, Any]]:
         process = await asyncio.create_subprocess_exec(

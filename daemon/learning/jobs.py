@@ -33,8 +33,6 @@ from recipes.gate.statistics import spent
 _log = logging.getLogger("reef.jobs")
 
 _STARTS: Final = 3
-#: Progress goes to the disk at most this often.
-_TELL_SECONDS: Final = 0.5
 #: How long a candidate counts as a try at its scenario's gate tasks.
 _TRIES_NS: Final = 30 * 86_400 * 1_000_000_000
 _TRIES_MOST: Final = 1000
@@ -126,9 +124,7 @@ class Jobs:
 
     def _tidy(self, left: Collection[str]) -> None:
         """What a daemon before was killed over: jobs that were over, with their large files."""
-        with contextlib.suppress(
-            OSError
-        ):  # a folder that cannot be read stops no job: the next one that uses it says so
+        with contextlib.suppress(OSError):  # one that cannot be read stops no job: the next that uses it says so
             for folder in self._home.jobs.iterdir():
                 directory = JobDirectory(folder)
                 if folder.name not in left and (directory.work.exists() or directory.adapter.parent.exists()):
@@ -169,7 +165,7 @@ class Jobs:
                 await self._over(row, JobState.CANCELLED)
                 return
             hours = max(0.0, self._config.job_hours * 3600 - (time.time_ns() - (row.started_ns or 0)) / 1e9)
-            told = asyncio.create_task(self._telling(run))
+            told = asyncio.create_task(run.tell(self._change))
             try:
                 ended = await run.child.run(
                     [*module("recipes.run"), str(directory.root)], {**self._environment, MARK: row.id}, directory.root,
@@ -301,14 +297,3 @@ class Jobs:
         row = await asyncio.wrap_future(self._store.change(id, **changes))
         self._wiring.changed(row)
         return row
-
-    async def _telling(self, run: Attempt) -> None:
-        """Write what the job says, not more often than a person can read."""
-        while True:
-            await run.news.wait()
-            run.news.clear()
-            try:
-                await self._change(run.id, progress=run.progress, message=run.message)
-            except ReefError as error:  # a full disk: what it says is not worth its life
-                _log.warning("job %s: %s", run.id, error.message)
-            await asyncio.sleep(_TELL_SECONDS)

@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from typing import Final
 
 from daemon.core.privacy import AuditRow
+from daemon.store import pages
 from daemon.store.connection import Pool, Reader
-from daemon.store.pages import cursor_value, page, page_size
 
 Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
 
@@ -43,11 +43,7 @@ def named(id: str) -> str:
 
 def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditRow], str | None]:
     """Newest first, with the cursor of the next page."""
-    where = f"WHERE seq < {cursor_value(before)} " if before is not None else ""
-    rows = reader.db.execute(
-        f"SELECT {_COLUMNS} FROM audit {where}ORDER BY seq DESC LIMIT ?", (page_size(limit) + 1,)
-    ).fetchall()
-    rows, cursor = page(rows, limit)
+    rows, cursor = pages.rows(reader.db, f"SELECT {_COLUMNS} FROM audit", "seq", {}, limit=limit, before=before)
     return [AuditRow(seq, at, event, json.loads(facts), hash.hex()) for seq, at, event, facts, hash in rows], cursor
 
 
@@ -80,10 +76,8 @@ class Audit:
         return self._transact(lambda db: add(db, event, facts))
 
     def page(self, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
-        with self._pool.reader() as reader:
-            return entries(reader, limit, before)
+        return self._pool.read(entries, limit, before)
 
     def check(self) -> tuple[int, str, str | None]:
         """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
-        with self._pool.reader() as reader:
-            return check(reader)
+        return self._pool.read(check)

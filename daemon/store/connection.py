@@ -7,17 +7,19 @@ checkpoints are off everywhere: an fsync of the database must never fall into a 
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, Literal
+from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from daemon.core.errors import StoreError
 from daemon.store.names import Names
 from daemon.store.packing import Packer
 
 Durability = Literal["full", "normal"]
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 #: How long one statement waits for a lock that another process holds. The writer tries again after it.
 BUSY_SECONDS: Final = 1.0
@@ -27,6 +29,8 @@ _POOL: Final = 4
 #: Of a new database. A record touches 28 pages here and there, and each is written whole: a third of the bytes that
 #: pages of 4096 take, and a session is a fifth smaller.
 _PAGE: Final = 1024
+#: Values in one statement: SQLite takes 999 everywhere.
+_VALUES: Final = 900
 #: Less free space than this explains a failed write.
 _FULL_BYTES: Final = 1 << 20
 
@@ -103,6 +107,11 @@ class Pool:
         except sqlite3.Error as error:
             raise explain(error, self._path) from error
 
+    def read(self, question: Callable[Concatenate[Reader, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """One question to a reader. Raises as `reader` does."""
+        with self.reader() as reader:
+            return question(reader, *args, **kwargs)
+
     def renew(self) -> None:
         """Another database has the path now: readers of the one before are closed, or are when they come back."""
         self._names = Names()
@@ -116,6 +125,18 @@ class Pool:
         with suppress(Empty):
             while True:
                 self._idle.get_nowait().db.close()
+
+
+def marks(values: Sized) -> str:
+    """What stands for them in SQL's ``IN``."""
+    return ",".join("?" * len(values))
+
+
+def in_parts(values: Sequence[_T]) -> Iterator[tuple[Sequence[_T], str]]:
+    """As many as one statement takes at once, with their `marks`."""
+    for start in range(0, len(values), _VALUES):
+        part = values[start : start + _VALUES]
+        yield part, marks(part)
 
 
 def is_locked(error: sqlite3.Error) -> bool:
@@ -139,14 +160,14 @@ def is_damaged(error: sqlite3.Error) -> bool:
 def explain(error: sqlite3.Error, path: Path) -> StoreError:
     """What happened in words, with the next thing to do. A full disk is never reported as damage."""
     code = _code(error)
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM) or (code == sqlite3.SQLITE_IOERR and _is_sealed(path)):
+        return StoreError(
+            f"{path} is read-only", hint=f"ls -l {path.parent}: make it writable; recording goes on by itself"
+        )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _free_bytes(path) < _FULL_BYTES):
         return StoreError(f"the disk of {path.parent} is full", hint="free some space: recording goes on by itself")
     if is_locked(error):
         return StoreError(f"another process keeps {path} locked", hint=f"fuser -v {path}")
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return StoreError(
-            f"{path} is read-only", hint=f"ls -l {path.parent}: make it writable; recording goes on by itself"
-        )
     if is_damaged(error):
         return StoreError(f"{path} is damaged: {error}", hint="reef doctor")
     return StoreError(f"cannot use {path}: {error}", hint="reef doctor")
@@ -163,3 +184,11 @@ def _free_bytes(path: Path) -> int:
     except OSError:
         return _FULL_BYTES
     return status.f_bavail * status.f_frsize
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether the file system takes no writes any more: after an error the kernel mounts it so."""
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

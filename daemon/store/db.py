@@ -118,11 +118,11 @@ class Store:
 
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
-        return self._submit(lambda: None, lambda db, _: tasks.add(db, self._names, new, self._redact))
+        return self._transact(lambda db: tasks.add(db, self._names, new, self._redact))
 
     def remove_task(self, id: str) -> "Future[Task]":
         """Fails with NotFound."""
-        return self._submit(lambda: None, lambda db, _: tasks.remove(db, self._names, id))
+        return self._transact(lambda db: tasks.remove(db, self._names, id))
 
     def waiting(self) -> int:
         """About how many writes wait for the disk."""
@@ -139,25 +139,21 @@ class Store:
         self, *, scenario: str | None = None, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> tuple[list[SessionRow], str | None]:
         """Latest activity first (with ``after``: oldest first), with the cursor of the next page."""
-        with self._pool.reader() as reader:
-            return sessions.sessions(reader, scenario, limit, before=before, after=after)
+        return self._pool.read(sessions.sessions, scenario, limit, before=before, after=after)
 
     def session(self, id: str) -> SessionRow:
         """Raises NotFound."""
-        with self._pool.reader() as reader:
-            return sessions.session(reader, id)
+        return self._pool.read(sessions.session, id)
 
     def records(
         self, *, session: str | None = None, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> tuple[list[RecordRow], str | None]:
         """Latest first, or with ``after`` (a seq) oldest first; with the cursor of the next page."""
-        with self._pool.reader() as reader:
-            return records.records(reader, session, limit, before=before, after=after)
+        return self._pool.read(records.records, session, limit, before=before, after=after)
 
     def search(self, query: Query, *, limit: int = 50, before: str | None = None) -> SearchPage:
         """Records that a query finds, newest first. A page may be short and have a next one."""
-        with self._pool.reader() as reader:
-            return search.search(reader, query, limit, before)
+        return self._pool.read(search.search, query, limit, before)
 
     def sessions_with(
         self, query: Query, *, limit: int = 50, before: str | None = None
@@ -169,74 +165,60 @@ class Store:
 
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""
-        with self._pool.reader() as reader:
-            return records.record(reader, receipt)
+        return self._pool.read(records.record, receipt)
 
     def place(self, seq: int) -> RecordPlace:
         """Where a record that is there came from."""
-        with self._pool.reader() as reader:
-            return records.place(reader, seq)
+        return self._pool.read(records.place, seq)
 
     def request(self, receipt: str) -> bytes:
         """The request's body, redacted, otherwise byte for byte."""
-        with self._pool.reader() as reader:
-            return requests.request(reader, receipt)
+        return self._pool.read(requests.request, receipt)
 
     def response(self, receipt: str) -> bytes:
         """The response's body, redacted; empty where none was kept."""
-        with self._pool.reader() as reader:
-            return requests.response(reader, receipt)
+        return self._pool.read(requests.response, receipt)
 
     def span(self, receipt: str) -> TokenSpan | None:
-        with self._pool.reader() as reader:
-            return spans.span(reader, receipt)
+        return self._pool.read(spans.span, receipt)
 
     def signals_on(self, seqs: Sequence[int]) -> dict[int, list[SignalRow]]:
         """What happened after each record, in order; those without any are left out."""
-        with self._pool.reader() as reader:
-            return signals.signals_on(reader, seqs)
+        return self._pool.read(signals.signals_on, seqs)
 
     def messages(self, receipt: str) -> list[StoredMessage]:
-        with self._pool.reader() as reader:
-            return requests.messages(reader, receipt)
+        return self._pool.read(requests.messages, receipt)
 
     def new_messages(self, receipt: str) -> list[StoredMessage]:
         """The request's messages that the parent's prompt and answer did not have."""
-        with self._pool.reader() as reader:
-            return requests.new_messages(reader, receipt)
+        return self._pool.read(requests.new_messages, receipt)
 
     def answer(self, receipt: str) -> StoredMessage | None:
-        with self._pool.reader() as reader:
-            return requests.answer(reader, receipt)
+        return self._pool.read(requests.answer, receipt)
 
     def reports_on(self, receipts: Sequence[str]) -> dict[str, list[ReportRow]]:
         """The reports that name each receipt, oldest first; receipts without any are left out."""
-        with self._pool.reader() as reader:
-            return feedback.reports_on(reader, receipts)
+        return self._pool.read(feedback.reports_on, receipts)
 
     def last(self, scenario: str | None = None) -> RecordRow | None:
         """The last session's last answer of its main line."""
-        with self._pool.reader() as reader:
-            return records.last(reader, scenario)
+        return self._pool.read(records.last, scenario)
 
     def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
         """All of a scenario (of one set), oldest first."""
-        with self._pool.reader() as reader:
-            return tasks.tasks(reader, scenario, set)
+        return self._pool.read(tasks.tasks, scenario, set)
 
     def task_page(
         self, scenario: str, set: TaskSet | None = None, *, limit: int = 50, before: str | None = None
     ) -> tuple[list[Task], str | None]:
         """Newest first, with the cursor of the next page."""
-        with self._pool.reader() as reader:
-            return tasks.task_page(reader, scenario, set, limit=limit, before=before)
+        return self._pool.read(tasks.task_page, scenario, set, limit=limit, before=before)
 
     def rollups(
         self, unit: rollups.Unit, *, since_ns: int, scenario: str | None = None, by: Sequence[str] = ()
     ) -> list[RollupRow]:
         """Sums by hour or day, newest first, split by any of ``scenario``, ``agent`` and ``model``."""
-        with self._pool.reader() as reader:
-            return rollups.rollups(reader, unit, since_ns=since_ns, scenario=scenario, by=by)
+        return self._pool.read(rollups.rollups, unit, since_ns=since_ns, scenario=scenario, by=by)
 
     def kept_aside(self) -> list[Path]:
         """Damaged databases that were replaced and are still there, oldest first."""
@@ -249,8 +231,7 @@ class Store:
 
     def verify(self) -> list[str]:
         """Decode every row; what is wrong, a sentence each."""
-        with self._pool.reader() as reader:
-            return verify.verify(reader)
+        return self._pool.read(verify.verify)
 
     # -- the writer's thread ------------------------------------------------------------------------
 

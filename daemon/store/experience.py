@@ -8,14 +8,14 @@ recipe, and another with the same prompt and answer counts as the same.
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
 from daemon.core.learning import Feedback
 from daemon.core.records import Dialect, StoredMessage
 from daemon.store import messages as content
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, in_parts
 from daemon.store.feedback import said_of_all
 from daemon.store.requests import message_ids
 from daemon.store.spans import answer_span
@@ -36,7 +36,6 @@ _CARRIES: Final = {
 }
 #: How the dialects call an answer that was cut off.
 _AT_LIMIT: Final = "'length', 'max_tokens', 'max_output_tokens'"
-_CHUNK: Final = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +110,6 @@ def notes(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[F
     return [_feedback(row) for row in rows]
 
 
-def since(wanted: Wanted, seq: int) -> Wanted:
-    """The same, of records after ``seq``."""
-    return replace(wanted, after=seq)
-
-
 def units(reader: Reader, wanted: Wanted, since_report: int, keep: Callable[[str], bool]) -> int:
     """How much news there is, at most ``wanted.limit``: reports that carry one of the signals and can teach (a note
     always, a mark or an edit where it is about a record that may train); without signals, records that may.
@@ -159,11 +153,10 @@ def scenarios(reader: Reader) -> list[str]:
 def feedback_on(reader: Reader, seqs: Sequence[int]) -> dict[int, list[Feedback]]:
     """What was said about each record and not taken back, oldest first."""
     found: dict[int, list[Feedback]] = {}
-    for start in range(0, len(seqs), _CHUNK):
-        part = seqs[start : start + _CHUNK]
+    for part, marks in in_parts(seqs):
         rows = reader.db.execute(
             f"""SELECT f.seq, p.uid, p.score, p.feedback, p.metadata, p.content FROM reference f
-            JOIN report p ON p.id = f.report WHERE f.seq IN ({",".join("?" * len(part))}) AND p.undone_ns IS NULL
+            JOIN report p ON p.id = f.report WHERE f.seq IN ({marks}) AND p.undone_ns IS NULL
             ORDER BY p.id""",
             part,
         )
@@ -196,13 +189,12 @@ def _carried(signals: Collection[str]) -> str:
 
 def _rows(db: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
-    for start in range(0, len(seqs), _CHUNK):
-        part = seqs[start : start + _CHUNK]
+    for part, marks in in_parts(seqs):
         rows += db.execute(
             f"""SELECT r.seq, r.receipt, s.uid, r.dialect, r.release_id, r.weights, q.frame, q.chain, m.key, q.answer,
             coalesce(r.stop_reason, '') NOT IN ({_AT_LIMIT})
             FROM record r JOIN session s ON s.id = r.session JOIN request q ON q.seq = r.seq
-            JOIN message m ON m.id = q.answer WHERE r.seq IN ({",".join("?" * len(part))}) ORDER BY r.seq""",
+            JOIN message m ON m.id = q.answer WHERE r.seq IN ({marks}) ORDER BY r.seq""",
             part,
         )
     return rows
@@ -210,16 +202,13 @@ def _rows(db: sqlite3.Connection, seqs: Sequence[int]) -> list[tuple[Any, ...]]:
 
 def _used(db: sqlite3.Connection, recipe: str, job: int, hashes: Sequence[bytes]) -> set[bytes]:
     found: set[bytes] = set()
-    for start in range(0, len(hashes), _CHUNK):
-        part = hashes[start : start + _CHUNK]
-        found.update(
-            hash
-            for (hash,) in db.execute(
-                f"""SELECT content FROM claim WHERE recipe = ? AND job <> ? AND content IS NOT NULL
-                AND content IN ({",".join("?" * len(part))})""",
-                (recipe, job, *part),
-            )
+    for part, marks in in_parts(hashes):
+        rows = db.execute(
+            f"""SELECT content FROM claim WHERE recipe = ? AND job <> ? AND content IS NOT NULL
+            AND content IN ({marks})""",
+            (recipe, job, *part),
         )
+        found.update(hash for (hash,) in rows)
     return found
 
 

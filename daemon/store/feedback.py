@@ -9,20 +9,18 @@ import math
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
 from daemon.core.errors import Conflict, NotFound, UnknownReference, UsageError
 from daemon.core.rows import NewReport, ReportRow
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, in_parts
 from daemon.store.names import Names
+from daemon.store.preparing import Redact
 from daemon.store.sessions import last_session
 
-Redact = Callable[[bytes], tuple[bytes, int]]
-
 _MOST_REFERENCES: Final = 1000
-_CHUNK: Final = 900
 _TRAINS: Final = "(kind IN ('main', 'subagent') OR retry_of IS NOT NULL) AND end = 'ok'"
 
 
@@ -98,10 +96,9 @@ def reports_on(reader: Reader, receipts: Sequence[str]) -> dict[str, list[Report
     """The reports that name each of ``receipts``, oldest first, undone ones included; a receipt without any is left
     out."""
     pairs: list[tuple[str, int]] = []
-    for start in range(0, len(receipts), _CHUNK):
-        part = receipts[start : start + _CHUNK]
+    for part, marks in in_parts(receipts):
         sql = f"""SELECT r.receipt, f.report FROM record r JOIN reference f ON f.seq = r.seq
-            WHERE r.receipt IN ({",".join("?" * len(part))}) ORDER BY f.report"""
+            WHERE r.receipt IN ({marks}) ORDER BY f.report"""
         pairs += reader.db.execute(sql, part)
     ids = sorted({id for _, id in pairs})
     rows = dict(zip(ids, _rows(reader.db, reader.names, ids), strict=True))

@@ -6,15 +6,14 @@ Messages and frames are only named as orphans here; `daemon.store.sweep` removes
 
 import json
 import sqlite3
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from daemon.store import feedback, sessions, spans
 from daemon.store import messages as content
-from daemon.store.connection import Reader
-from daemon.store.requests import message_ids
+from daemon.store.connection import Reader, marks
+from daemon.store.requests import message_ids, packed, unpacked
 
 #: Records a transaction: a few ms each, so that a waiting record is not kept long.
 BATCH: Final = 32
@@ -44,7 +43,7 @@ class _Gone:
 
     @property
     def marks(self) -> str:
-        return ",".join("?" * len(self.seqs))
+        return marks(self.seqs)
 
 
 #: Rows about a record that can't be found by it, and their keys: (table, column, the other).
@@ -65,7 +64,7 @@ def hints(reader: Reader, seqs: Sequence[int]) -> Hints:
 
 def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int], known: Hints) -> Removed:
     """Remove at most `BATCH` records, whose `hints` are ``known``. ``reader`` reads what was committed before."""
-    there = tuple(seq for (seq,) in db.execute(f"SELECT seq FROM record WHERE seq IN ({_marks(seqs)})", seqs))
+    there = tuple(seq for (seq,) in db.execute(f"SELECT seq FROM record WHERE seq IN ({marks(seqs)})", seqs))
     if not there:
         return Removed()
     gone = _gone(db, there)
@@ -86,9 +85,9 @@ def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int], known: H
 
 def _gone(db: sqlite3.Connection, seqs: tuple[int, ...]) -> _Gone:
     owners = tuple(
-        id for (id,) in db.execute(f"SELECT DISTINCT session FROM record WHERE seq IN ({_marks(seqs)})", seqs)
+        id for (id,) in db.execute(f"SELECT DISTINCT session FROM record WHERE seq IN ({marks(seqs)})", seqs)
     )
-    forks = tuple(id for (id,) in db.execute(f"SELECT id FROM session WHERE parent IN ({_marks(owners)})", owners))
+    forks = tuple(id for (id,) in db.execute(f"SELECT id FROM session WHERE parent IN ({marks(owners)})", owners))
     return _Gone(seqs, owners, tuple(dict.fromkeys((*owners, *forks))))
 
 
@@ -96,14 +95,14 @@ def _write_out(db: sqlite3.Connection, reader: Reader, gone: _Gone) -> None:
     """Requests and token spans that were kept as a difference to one that goes."""
     out = (*gone.seqs, *gone.seqs)
     for (seq,) in db.execute(
-        f"""SELECT q.seq FROM record r JOIN request q ON q.seq = r.seq WHERE r.session IN ({_marks(gone.near)})
+        f"""SELECT q.seq FROM record r JOIN request q ON q.seq = r.seq WHERE r.session IN ({marks(gone.near)})
         AND q.base IN ({gone.marks}) AND q.seq NOT IN ({gone.marks})""",
         (*gone.near, *out),
     ).fetchall():
         ids = message_ids(db, seq)
         db.execute(
             "UPDATE request SET base = NULL, kept = 0, depth = 0, ids = ? WHERE seq = ?",
-            (struct.pack(f"<{len(ids)}I", *ids), seq),
+            (packed(ids), seq),
         )
     for (seq,) in db.execute(
         f"SELECT seq FROM span WHERE base IN ({gone.marks}) AND seq NOT IN ({gone.marks})", out
@@ -118,7 +117,7 @@ def _unlink(db: sqlite3.Connection, reader: Reader, seq: int) -> None:
     ).fetchone()
     answered = [answer] if answer is not None else []
     _unindex(db, reader, seq, message_ids(db, seq)[seen:] + answered)
-    parts = [*struct.unpack(f"<{len(own) // 4}I", own), *answered]
+    parts = [*unpacked(own), *answered]
     db.executemany("INSERT OR IGNORE INTO orphan VALUES ('message', ?)", [(id,) for id in parts])
     db.execute("INSERT OR IGNORE INTO orphan VALUES ('frame', ?)", (frame,))
 
@@ -134,7 +133,7 @@ def index_again(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int]) -> 
     """Into an empty index, the words of those that were in it before."""
     (indexed,) = db.execute("SELECT indexed FROM tally").fetchone()
     for seq, seen, answer in db.execute(
-        f"SELECT seq, seen, answer FROM request WHERE seq IN ({_marks(seqs)}) AND seq <= ?", (*seqs, indexed)
+        f"SELECT seq, seen, answer FROM request WHERE seq IN ({marks(seqs)}) AND seq <= ?", (*seqs, indexed)
     ).fetchall():
         ids = message_ids(db, seq)[seen:] + ([answer] if answer is not None else [])
         text = content.words(content.messages(reader, ids))
@@ -160,7 +159,7 @@ def _delete(db: sqlite3.Connection, gone: _Gone) -> None:
     db.execute(f"DELETE FROM signal WHERE at IN ({gone.marks})", gone.seqs)
     for column in ("parent", "retry_of"):
         db.execute(
-            f"UPDATE record SET {column} = NULL WHERE session IN ({_marks(gone.near)}) AND {column} IN ({gone.marks})",
+            f"UPDATE record SET {column} = NULL WHERE session IN ({marks(gone.near)}) AND {column} IN ({gone.marks})",
             (*gone.near, *gone.seqs),
         )
     recipes = [name for (name,) in db.execute("SELECT DISTINCT recipe FROM claim")]
@@ -183,7 +182,3 @@ def _sessions(db: sqlite3.Connection, reader: Reader, gone: _Gone) -> int:
         db.execute("DELETE FROM session WHERE id = ?", (session,))
         ended += 1
     return ended
-
-
-def _marks(values: Iterable[object]) -> str:
-    return ",".join("?" for _ in values)

@@ -13,8 +13,8 @@ from hashlib import blake2b
 from daemon.core.errors import Conflict
 from daemon.core.learning import Instruction
 from daemon.store.connection import Reader
-from daemon.store.feedback import Redact
 from daemon.store.names import Names
+from daemon.store.preparing import Redact
 
 
 @dataclass(frozen=True, slots=True)

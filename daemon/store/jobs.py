@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from daemon.core.errors import Conflict, NotFound, UsageError
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
+from daemon.store import pages
 from daemon.store.connection import Reader
 from daemon.store.experience import ELIGIBLE, content_of
 from daemon.store.names import Names
-from daemon.store.pages import cursor_value, page, page_size
 
 _OPEN: Final = "state IN ('queued', 'running')"
 _CHANGEABLE: Final = frozenset(
@@ -127,15 +127,8 @@ def job(reader: Reader, id: str) -> JobRow:
 
 def jobs(reader: Reader, scenario: str | None, limit: int, before: str | None) -> tuple[list[JobRow], str | None]:
     """Newest first, with the cursor of the next page."""
-    where, values = ["1"], list[object]()
-    if scenario is not None:
-        where.append("j.scenario = ?")
-        values.append(reader.names.find(reader.db, scenario))
-    if before is not None:
-        where.append("j.id < ?")
-        values.append(cursor_value(before))
-    sql = f"{_ROW} WHERE {' AND '.join(where)} ORDER BY j.id DESC LIMIT ?"
-    rows, cursor = page(reader.db.execute(sql, (*values, page_size(limit) + 1)).fetchall(), limit)
+    wanted = {"j.scenario = (SELECT id FROM name WHERE text = ?)": scenario}
+    rows, cursor = pages.rows(reader.db, _ROW, "j.id", wanted, limit=limit, before=before)
     return [_made(reader.db, reader.names, row) for row in rows], cursor
 
 

@@ -51,7 +51,6 @@ class Facts:
     without one."""
 
     subagent: bool
-    retry: bool
     extends: Kind | None
     tools: int
     main_tools: int | None
@@ -61,9 +60,7 @@ class Facts:
 
 
 def classify(facts: Facts) -> Kind:
-    """The first that holds: retry, subagent, side, main."""
-    if facts.retry:
-        return Kind.RETRY
+    """The first that holds: subagent, side, main. What is tried again is told by `daemon.store.placing` alone."""
     if facts.subagent:
         return Kind.SUBAGENT
     if facts.aside:

@@ -6,16 +6,17 @@ As in `daemon.store.db`: writes return futures that resolve after COMMIT, reads 
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from daemon.core.learning import Feedback, Instruction, JobRow
 from daemon.store import experience, instructions, jobs, search
 from daemon.store.connection import Pool
 from daemon.store.experience import Raw, Wanted
-from daemon.store.feedback import Redact
 from daemon.store.instructions import NewInstruction
 from daemon.store.jobs import Claim, NewJob, Stand
 from daemon.store.names import Names
+from daemon.store.preparing import Redact
 
 Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
 
@@ -50,58 +51,47 @@ class Learning:
 
     def job(self, id: str) -> JobRow:
         """Raises NotFound."""
-        with self._pool.reader() as reader:
-            return jobs.job(reader, id)
+        return self._pool.read(jobs.job, id)
 
     def jobs(
         self, *, scenario: str | None = None, limit: int = 50, before: str | None = None
     ) -> tuple[list[JobRow], str | None]:
         """Newest first, with the cursor of the next page."""
-        with self._pool.reader() as reader:
-            return jobs.jobs(reader, scenario, limit, before)
+        return self._pool.read(jobs.jobs, scenario, limit, before)
 
     def open_jobs(self) -> list[JobRow]:
         """Queued and running ones, oldest first."""
-        with self._pool.reader() as reader:
-            return jobs.open_jobs(reader)
+        return self._pool.read(jobs.open_jobs)
 
     def stand(self, id: str) -> Stand:
-        with self._pool.reader() as reader:
-            return jobs.stand(reader, id)
+        return self._pool.read(jobs.stand, id)
 
     def claimed(self, id: str) -> Claim:
-        with self._pool.reader() as reader:
-            return jobs.claimed(reader, id)
+        return self._pool.read(jobs.claimed, id)
 
     def page(self, wanted: Wanted, keep: Callable[[str], bool]) -> tuple[list[Raw], int | None]:
         """Exchanges that may train, by seq, with the next page's ``after``; ``keep`` decides by the session's id."""
-        with self._pool.reader() as reader:
-            return experience.page(reader, wanted, keep)
+        return self._pool.read(experience.page, wanted, keep)
 
     def notes(self, scenario: str, recipe: str, job: str | None = None) -> list[Feedback]:
-        with self._pool.reader() as reader:
-            return experience.notes(reader, scenario, recipe, job)
+        return self._pool.read(experience.notes, scenario, recipe, job)
 
     def instructions(self, scenario: str, recipe: str, job: str | None = None) -> list[Instruction]:
-        with self._pool.reader() as reader:
-            return instructions.instructions(reader, scenario, recipe, job)
+        return self._pool.read(instructions.instructions, scenario, recipe, job)
 
     def news(self, wanted: Wanted, keep: Callable[[str], bool]) -> int:
         """How many units have come since the recipe's last job in the scenario, counted up to ``wanted.limit``."""
         with self._pool.reader() as reader:
             seq, report = jobs.seen(reader, wanted.scenario, wanted.recipe)
-            return experience.units(reader, experience.since(wanted, seq), report, keep)
+            return experience.units(reader, replace(wanted, after=seq), report, keep)
 
     def added(self, words: Sequence[str], limit: int) -> list[tuple[str, bytes]]:
         """Dialect and bytes of messages that came with the newest records that hold all the words."""
-        with self._pool.reader() as reader:
-            return search.added(reader, words, limit)
+        return self._pool.read(search.added, words, limit)
 
     def unheeded(self) -> list[tuple[str, str]]:
         """(scenario, recipe) of instructions that no job was started for."""
-        with self._pool.reader() as reader:
-            return instructions.unheeded(reader)
+        return self._pool.read(instructions.unheeded)
 
     def scenarios(self) -> list[str]:
-        with self._pool.reader() as reader:
-            return experience.scenarios(reader)
+        return self._pool.read(experience.scenarios)

@@ -6,7 +6,6 @@ ledger remembers between records is only a shortcut; after a rollback it forgets
 
 import json
 import sqlite3
-import struct
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +19,7 @@ from daemon.store.placing import place as place_of
 from daemon.store.prefix import shared
 from daemon.store.preparing import Prepared
 from daemon.store.recent import Recent, Remembered, Unread
-from daemon.store.requests import message_ids, request_hash
+from daemon.store.requests import message_ids, packed, request_hash
 
 #: A request is kept whole again after this many links, so that reading one never walks further.
 _DEPTH: Final = 32
@@ -90,11 +89,12 @@ class Ledger:
         self.unread.put(seq, (*transcript.messages[seen:], *answers))
         self._bodies(db, incoming, seq, place.parent)
         self._points(db, incoming, seq, None if answer is None else answer.key)
-        self._count(db, incoming, place, (session, seq))
+        titled = known is not None and known.titled and known.session[0] == session
+        titled = self._count(db, incoming, place, (session, seq), titled=titled)
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
             Remembered(
-                seq, (session, uid), raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
+                seq, (session, uid), titled, raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
                 frame_hash, size,
             ),
         )  # fmt: skip
@@ -111,9 +111,9 @@ class Ledger:
             found += [(point, True) for point in ends if point is not None]
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
 
-    def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
+    def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int], *, titled: bool) -> bool:
         exchange, (_, seq) = new.exchange, at
-        sessions.count(db, new, place, at)
+        titled = sessions.count(db, new, place, at, titled=titled)
         self._counts.add(
             rollups.Counted(
                 seq, exchange.started_ns, new.scenario, new.agent, self._names.id(db, exchange.model_asked),
@@ -124,6 +124,7 @@ class Ledger:
         )  # fmt: skip
         if new.transcript.answer_id is not None:
             db.execute("INSERT OR IGNORE INTO answer_id VALUES (?,?,?)", (new.scenario, new.transcript.answer_id, seq))
+        return titled
 
     def _messages(
         self, db: sqlite3.Connection, prepared: Prepared, raws: tuple[bytes, ...], known: Remembered | None
@@ -136,7 +137,7 @@ class Ledger:
             if known is None
             else list(known.chain[: common + 1])
         )
-        alike = {} if known is None else {item.key: item.id for item in (*known.kept[common:], *known.answers)}
+        alike = {} if known is None else {item.key: item for item in (*known.kept[common:], *known.answers)}
         for message in transcript.messages[common:]:
             item = keep_message(db, self._packer, exchange.dialect, message, like=alike.get(message.key))
             kept.append(item)
@@ -176,7 +177,7 @@ class Ledger:
         db.execute(
             _REQUEST,
             (
-                parts.seq, parts.frame_id, base, kept, depth, struct.pack(f"<{len(ids) - kept}I", *ids[kept:]),
+                parts.seq, parts.frame_id, base, kept, depth, packed(ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, exchange.path, exchange.subagent, exchange.cwd,
                 exchange.commit, tags, transcript.note,

@@ -7,7 +7,7 @@ parent named.
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from daemon.core.records import End, Exchange, Kind, Transcript
@@ -50,14 +50,13 @@ class _Open:
     title: str
     agent: int | None
     main_seq: int | None
-    answer_seq: int | None
     tools: int
 
 
 #: A title is asked for while the conversation begins; it is looked for among so many sessions.
 _MEANWHILE_NS = 60 * 10**9
 _AMONG = 32
-_OPEN = "SELECT id, key, title, agent, main_seq, answer_seq, tools FROM session"
+_OPEN = "SELECT id, key, title, agent, main_seq, tools FROM session"
 _LATEST = "SELECT id, main_seq, updated_seq FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT ?"
 #: Sessions looked at, where they have nothing but chores.
 _LATELY = 1000
@@ -126,9 +125,7 @@ def _previous(db: sqlite3.Connection, new: Incoming, session: int | None) -> tre
 
 
 def _placed(place: Place) -> Place:
-    if place.kind is not Kind.MAIN:
-        return place
-    return Place(place.session, place.kind, place.edge, place.parent, place.seen, place.parent_session, None, True)
+    return replace(place, main_line=place.kind is Kind.MAIN)
 
 
 def _by_tree(db: sqlite3.Connection, new: Incoming, found: tree.Found | None) -> Place:
@@ -232,7 +229,6 @@ def _kind(new: Incoming, session: _Open | None, found: tree.Found | None) -> Kin
     return kinds.classify(
         kinds.Facts(
             subagent=new.exchange.subagent is not None,
-            retry=False,
             extends=None if found is None else found.kind,
             tools=new.transcript.tools,
             main_tools=main_tools,

@@ -17,7 +17,7 @@ from typing import Any, Final
 from daemon.core.errors import Conflict, NotFound, StoreError, UsageError
 from daemon.core.privacy import Purge, Purged
 from daemon.store import audit, forget, opening, sweep
-from daemon.store.connection import Pool, Reader
+from daemon.store.connection import Pool, Reader, in_parts, marks
 from daemon.store.packing import Packer
 
 #: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
@@ -27,7 +27,6 @@ _ANEW: Final = 1000
 #: Pages of the index that one step merges.
 _MERGED_PAGES: Final = 64
 _PATIENCE_SECONDS: Final = 10.0
-_CHUNK: Final = 500
 #: Records whose hints are looked for at once: a look reads all of them.
 _HINTED: Final = 320 * forget.BATCH
 
@@ -205,7 +204,7 @@ def _select(reader: Reader, wanted: Purge) -> list[int]:
         _known(reader, "record", "receipt", uid)
     for column, given in (("s.uid", wanted.sessions), ("r.receipt", wanted.receipts)):
         if given:
-            where.append(f"{column} IN ({','.join('?' * len(given))})")
+            where.append(f"{column} IN ({marks(given)})")
             values += given
     if wanted.before_ns is not None:
         where.append("s.updated_ns < ?")
@@ -237,15 +236,13 @@ def _plan(reader: Reader, seqs: Sequence[int]) -> Purged:
     sessions: set[int] = set()
     reports: set[int] = set()
     jobs: dict[str, tuple[str, str | None]] = {}
-    for start in range(0, len(seqs), _CHUNK):
-        part = seqs[start : start + _CHUNK]
-        marks = ",".join("?" * len(part))
-        sessions.update(id for (id,) in reader.db.execute(f"SELECT session FROM record WHERE seq IN ({marks})", part))
+    for part, these in in_parts(seqs):
+        sessions.update(id for (id,) in reader.db.execute(f"SELECT session FROM record WHERE seq IN ({these})", part))
         sweep.name(reader, part, would)
-        reports.update(id for (id,) in reader.db.execute(f"SELECT report FROM reference WHERE seq IN ({marks})", part))
+        reports.update(id for (id,) in reader.db.execute(f"SELECT report FROM reference WHERE seq IN ({these})", part))
         for uid, state, release in reader.db.execute(
             f"""SELECT j.uid, j.state, j.release_id FROM job j WHERE j.id IN
-            (SELECT job FROM claim WHERE kind = 'record' AND item IN ({marks}))""",
+            (SELECT job FROM claim WHERE kind = 'record' AND item IN ({these}))""",
             part,
         ):
             jobs[uid] = (state, release)

@@ -16,6 +16,15 @@ def request_hash(frame: bytes, messages: Sequence[bytes]) -> bytes:
     return blake2b(frame + b"".join(messages), digest_size=16).digest()
 
 
+def packed(ids: Sequence[int]) -> bytes:
+    """Message ids as a row holds them."""
+    return struct.pack(f"<{len(ids)}I", *ids)
+
+
+def unpacked(blob: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(blob) // 4}I", blob)
+
+
 def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
     """The ids of a request's messages, put together along its links."""
     parts: list[Sequence[int]] = []
@@ -23,7 +32,7 @@ def message_ids(db: sqlite3.Connection, seq: int) -> list[int]:
     link: int | None = seq
     while link is not None:
         link, kept, blob = db.execute("SELECT base, kept, ids FROM request WHERE seq = ?", (link,)).fetchone()
-        own = struct.unpack(f"<{len(blob) // 4}I", blob)
+        own = unpacked(blob)
         parts.append(own if wanted is None else own[: max(0, wanted - kept)])
         wanted = kept if wanted is None else min(wanted, kept)
     return [id for part in reversed(parts) for id in part]
@@ -39,7 +48,7 @@ def added(db: sqlite3.Connection, seq: int, row: tuple[int, int, bytes]) -> list
     seen, kept, blob = row
     if seen < kept:
         return message_ids(db, seq)[seen:]
-    return list(struct.unpack(f"<{len(blob) // 4}I", blob))[seen - kept :]
+    return list(unpacked(blob)[seen - kept :])
 
 
 def request(reader: Reader, receipt: str) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from daemon.core.rows import Hit, SearchPage
 from daemon.store import messages as content
 from daemon.store import records, rollups
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, marks
 from daemon.store.pages import cursor_value, page_size
 from daemon.store.query import Field, Query
 from daemon.store.requests import new_ids
@@ -134,10 +134,9 @@ def _start(before: str | None) -> int:
 
 def _sessions_of(reader: Reader, seqs: list[int]) -> list[tuple[int, int, str, int]]:
     """(newest of these records, id, uid, last record) of each session, newest first."""
-    marks = ",".join("?" * len(seqs))
     return reader.db.execute(
         f"""SELECT max(r.seq), s.id, s.uid, s.updated_seq FROM record r JOIN session s ON s.id = r.session
-        WHERE r.seq IN ({marks}) GROUP BY s.id ORDER BY 1 DESC""",
+        WHERE r.seq IN ({marks(seqs)}) GROUP BY s.id ORDER BY 1 DESC""",
         seqs,
     ).fetchall()
 
@@ -193,9 +192,8 @@ def _windows(reader: Reader, query: Query, start: int, *, want: int) -> Iterator
 def _checked(reader: Reader, rows: list[Any], checks: str, values: Sequence[object]) -> list[Any]:
     if not checks or not rows:
         return rows
-    marks = ",".join("?" * len(rows))
     return reader.db.execute(
-        f"SELECT r.seq FROM record r WHERE r.seq IN ({marks}) AND {checks} ORDER BY r.seq DESC",
+        f"SELECT r.seq FROM record r WHERE r.seq IN ({marks(rows)}) AND {checks} ORDER BY r.seq DESC",
         (*(seq for (seq,) in rows), *values),
     ).fetchall()
 

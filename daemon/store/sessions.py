@@ -13,7 +13,7 @@ from daemon.core.records import End
 from daemon.core.rows import SessionRow
 from daemon.store import kinds, titles
 from daemon.store import messages as content
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, marks
 from daemon.store.names import Names
 from daemon.store.pages import LARGEST, cursor_value, page, page_size
 from daemon.store.placing import Incoming, Place, last_main
@@ -45,7 +45,7 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     """Point the exchange's keys at its session. The session's own key is the strongest one ever seen with it."""
     strongest, *weaker = new.keys
     db.execute(
-        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({','.join('?' * len(weaker))}))",
+        f"UPDATE session SET key = ? WHERE id = ? AND (key IS NULL OR key IN ({marks(weaker)}))",
         (strongest, session, *weaker),
     )
     db.executemany(
@@ -55,11 +55,14 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     )
 
 
-def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
-    """Update the row of the session for a record; ``at`` is (session, seq)."""
+def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int], *, titled: bool) -> bool:
+    """Update the row of the session for a record; ``at`` is (session, seq). Whether it is known to have a title, as
+    ``titled`` says that it did before."""
     exchange, transcript = new.exchange, new.transcript
     session, seq = at
-    said = transcript.messages
+    title, said = "", transcript.messages
+    if not titled:
+        title = titles.of(said) if place.main_line else titles.title(kinds.titled(said))
     answered = place.main_line and exchange.end is End.OK
     main = seq if place.main_line else None
     db.execute(
@@ -72,9 +75,10 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
             exchange.started_ns + max(0, exchange.duration_us) * 1000, seq, answered,
             transcript.usage.prompt, transcript.usage.completion,
             main, seq if answered else None, transcript.tools if place.main_line else None,
-            titles.of(said) if place.main_line else titles.title(kinds.titled(said)), new.agent, exchange.cwd, session,
+            title, new.agent, exchange.cwd, session,
         ),
     )  # fmt: skip
+    return titled or title != ""
 
 
 #: Of ``record r`` with ``f``, what it repeats.

@@ -13,7 +13,7 @@ from typing import Final
 from daemon.core.records import Dialect, End, Kind, Message, Text, ToolResult
 from daemon.core.rows import SignalName, SignalRow
 from daemon.store import person, titles
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, in_parts
 
 Read = Callable[[Dialect, bytes], Message]
 
@@ -36,7 +36,6 @@ _REFUSED: Final = (
     "exec command rejected by user",
     "[Operation Cancelled] Reason: User did not allow tool call",
 )
-_CHUNK: Final = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +123,10 @@ def keep(db: sqlite3.Connection, shown: Sequence[tuple[int, Sequence[Signal]]]) 
 def signals_on(reader: Reader, seqs: Sequence[int]) -> dict[int, list[SignalRow]]:
     """What happened after each of these records, in order; records without any are left out."""
     found: dict[int, list[SignalRow]] = {}
-    for start in range(0, len(seqs), _CHUNK):
-        part = seqs[start : start + _CHUNK]
+    for part, marks in in_parts(seqs):
         rows = reader.db.execute(
             f"""SELECT s.seq, s.name, s.value, s.text, a.receipt FROM signal s JOIN record a ON a.seq = s.at
-            WHERE s.seq IN ({",".join("?" * len(part))}) ORDER BY s.seq, s.at, s.position""",
+            WHERE s.seq IN ({marks}) ORDER BY s.seq, s.at, s.position""",
             part,
         )
         for seq, name, value, text, at in rows:

@@ -5,13 +5,13 @@ those that came meanwhile. Kept as orphans until it is done, so a crash costs no
 """
 
 import sqlite3
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, marks
 from daemon.store.packing import Packer
+from daemon.store.requests import unpacked
 
 Part = Literal["message", "frame"]
 
@@ -38,10 +38,10 @@ def orphans(db: sqlite3.Connection) -> Unheld:
 
 def name(reader: Reader, seqs: Sequence[int], found: Unheld) -> None:
     """Add the parts of these records to ``found``."""
-    marks = ",".join("?" * len(seqs))
-    for frame, answer, ids in reader.db.execute(f"SELECT frame, answer, ids FROM request WHERE seq IN ({marks})", seqs):
+    sql = f"SELECT frame, answer, ids FROM request WHERE seq IN ({marks(seqs)})"
+    for frame, answer, ids in reader.db.execute(sql, seqs):
         found.frames.add(frame)
-        found.messages.update(struct.unpack(f"<{len(ids) // 4}I", ids))
+        found.messages.update(unpacked(ids))
         if answer is not None:
             found.messages.add(answer)
 
@@ -62,7 +62,7 @@ def look(reader: Reader, found: Unheld, without: frozenset[int] = frozenset()) -
 
 def _held(found: Unheld, frame: int, answer: int | None, ids: bytes) -> None:
     found.frames.discard(frame)
-    found.messages.difference_update(struct.unpack(f"<{len(ids) // 4}I", ids))
+    found.messages.difference_update(unpacked(ids))
     if answer is not None:
         found.messages.discard(answer)
 

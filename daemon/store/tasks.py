@@ -6,7 +6,7 @@ and `prompt_key` folds blanks, so that the stream finds a prompt again however i
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -16,8 +16,7 @@ from daemon.core.learning import Check, Task, TaskSet
 from daemon.store.connection import Reader
 from daemon.store.names import Names
 from daemon.store.pages import cursor_value, page, page_size
-
-Redact = Callable[[bytes], tuple[bytes, int]]
+from daemon.store.preparing import Redact
 
 _COLUMNS: Final = 'id, uid, scenario, "set", prompt, form, expression, command, critical, max_tokens, created_ns'
 

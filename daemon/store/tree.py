@@ -12,13 +12,12 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from daemon.core.records import Dialect, End, Kind
+from daemon.store.connection import in_parts
 
 #: Records looked at where many share a point (the same first prompt sent a thousand times).
 _CANDIDATES: Final = 16
 #: Messages before an answer that tell it from an equal one somewhere else.
 _TAIL: Final = 3
-#: SQLite takes 999 parameters everywhere.
-_CHUNK: Final = 900
 _LEAF: Final = "r.seq IN (s.main_seq, s.answer_seq) OR r.kind IN ('subagent', 'side')"
 _AT: Final = f"""SELECT p.seq, r.session, r.kind, r.end, p.answered, {_LEAF}, q.subagent
     FROM point p JOIN record r ON r.seq = p.seq JOIN session s ON s.id = r.session JOIN request q ON q.seq = p.seq
@@ -166,8 +165,7 @@ def _one_session(found: list[Found]) -> bool:
 def _known(db: sqlite3.Connection, hashes: Sequence[bytes]) -> set[bytes]:
     """Those at which a record has a point."""
     found: set[bytes] = set()
-    for start in range(0, len(hashes), _CHUNK):
-        part = hashes[start : start + _CHUNK]
+    for part, _ in in_parts(hashes):
         sql = f"""WITH asked (hash) AS (VALUES {",".join(["(?)"] * len(part))}) SELECT hash FROM asked
             WHERE EXISTS (SELECT 1 FROM point p WHERE p.hash = asked.hash)"""
         found.update(hash for (hash,) in db.execute(sql, part))

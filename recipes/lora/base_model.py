@@ -5,7 +5,6 @@ fp32, and so are its vocabulary and chat template (`Chat` renders with the engin
 under the GGUF's sha256, in place by one rename, so that it is whole or not there; it can be deleted at any time.
 """
 
-import fcntl
 import hashlib
 import json
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.errors import RecipeError
+from daemon.core.locks import locked
 from daemon.core.records import Message, Role, Text
 from daemon.engines.llama.template import ChatTemplate
 from recipes.lora.environment import cache
@@ -29,8 +29,7 @@ def prepared(gguf: Path, sha256: str, say: Callable[[str], None], root: Path | N
     if target.exists():
         return target
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (root / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(root / "lock"):
         if target.exists():
             return target
         say(f"reading {gguf.name} into PyTorch, once")

@@ -7,7 +7,6 @@ processors alone under the same version, so `torch_options` chooses. Standard li
 the environment here.
 """
 
-import fcntl
 import hashlib
 import os
 import platform
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from daemon.core.errors import RecipeError
+from daemon.core.locks import locked
 
 #: The version that the recipes were measured with (constraints/torch-cpu.txt).
 TORCH: Final = "2.13.0"
@@ -90,13 +90,8 @@ class Environment:
         if (found := self.ready()) is not None:
             return found
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                say("waiting for another install of the training environment")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            return self.ready() or self._make(lock.fileno(), say)
+        with locked(self.root / "lock", lambda: say("waiting for another install of the training environment")) as lock:
+            return self.ready() or self._make(lock, say)
 
     def _make(self, lock: int, say: Callable[[str], None]) -> Path:
         started = time.monotonic()

@@ -7,7 +7,6 @@ end ``peft/`` in PEFT's own format, in place by one rename. It never writes a lo
 """
 
 import dataclasses
-import fcntl
 import hashlib
 import json
 import math
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from daemon.core.errors import RecipeError, ReefError
+from daemon.core.locks import locked
 from daemon.core.paths import write_private
 from recipes.lora import base_model
 
@@ -66,8 +66,7 @@ def train(spec: Spec) -> dict[str, Any]:
     directory = Path(spec.directory)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A job that was killed can leave its training running: the next one waits, and finds it done.
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(directory / "lock"):
         return _trained(spec, directory)
 
 

@@ -131,16 +131,11 @@ def _numbered_list(text: str) -> bool:
     return len(found) >= _LEAST_ITEMS and counted == list(range(1, len(found) + 1))
 
 
-def _upper_case(text: str) -> bool:
-    """Letters, and none of them small."""
-    return text.isupper()
-
-
 FORMS: Final[dict[str, Form]] = {
     "one_sentence": _one_sentence,
     "json": _json,
     "one_code_block": _one_code_block,
     "bullet_list": _bullet_list,
     "numbered_list": _numbered_list,
-    "upper_case": _upper_case,
+    "upper_case": str.isupper,
 }

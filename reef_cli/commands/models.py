@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from daemon.core.client import Client, segment, told_error
-from daemon.core.errors import ReefError
+from daemon.core.client import Client, segment
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
+from reef_cli.waiting import finished
 
 _ORIGIN = ("licence", "source", "sha256")
 Name = Annotated[str, Help("A model's name, as `reef models list` prints it.")]
@@ -72,19 +72,8 @@ def fetch(client: Client, source: str, *, name: str | None = None, use: bool = F
     path = Path(source).expanduser()
     if path.exists():
         source = str(path.absolute())  # the daemon's working directory is not ours
-    progress = diagnostics.Progress()
     body = {"source": source, "use": use} | ({"name": name} if name else {})
-    try:
-        for told in client.lines("/reef/models", body):
-            if "error" in told:
-                raise told_error(told)
-            if "model" in told:
-                model: dict[str, Any] = told["model"]
-                return model
-            progress.update(str(told["phase"]), int(told["done"] or 0), told["total"])
-    finally:
-        progress.close()
-    raise ReefError(f"the daemon did not finish adding {source}", hint="reef logs")
+    return finished(client, "/reef/models", body, "model", in_bytes=True)
 
 
 def _goes_to(route: dict[str, Any]) -> str:

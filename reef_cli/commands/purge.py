@@ -4,13 +4,14 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-from daemon.core.client import Client, told_error
-from daemon.core.errors import ReefError, UsageError
+from daemon.core.client import Client
+from daemon.core.errors import UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output, times
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved
 from reef_cli.parameters import AsJson, Help
+from reef_cli.waiting import finished
 
 
 def purge(  # noqa: PLR0913  # a flag each
@@ -30,14 +31,13 @@ def purge(  # noqa: PLR0913  # a flag each
         raise UsageError("nothing says what is to be removed", hint="reef traces purge --help")
     client = ensure_daemon(home())
     wanted = _wanted(client, name, before, scenario=scenario, repository=repository)
-    lines = client.lines("/reef/purge", {**wanted, "dry_run": True})
-    planned: dict[str, Any] = next(iter(lines))["purged"]
+    planned = finished(client, "/reef/purge", {**wanted, "dry_run": True}, "purged")
     if dry_run or not planned["records"]:
         _tell(planned, "would go", as_json)
         return
     if not diagnostics.confirmed(f"{_counted(planned)} will be gone for good.", yes=yes):
         raise UsageError("nothing was removed")
-    _tell(_done(client, wanted), "gone", as_json)
+    _tell(finished(client, "/reef/purge", wanted, "purged"), "gone", as_json)
 
 
 def _wanted(
@@ -54,21 +54,6 @@ def _wanted(
     if repository is not None:
         wanted["repository"] = os.path.abspath(repository.expanduser())  # noqa: PTH100  # links stay as an agent sent them
     return wanted
-
-
-def _done(client: Client, wanted: dict[str, object]) -> dict[str, Any]:
-    progress = diagnostics.Progress()
-    try:
-        for line in client.lines("/reef/purge", wanted):
-            if "error" in line:
-                raise told_error(line)
-            if "purged" in line:
-                purged: dict[str, Any] = line["purged"]
-                return purged
-            progress.update(line["phase"], 0, None)
-    finally:
-        progress.close()
-    raise ReefError("the daemon ended before the purge did", hint="the same again goes on with it")
 
 
 def _counted(purged: dict[str, Any]) -> str:

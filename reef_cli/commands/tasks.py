@@ -5,18 +5,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from daemon.core.client import Client, segment
-from daemon.core.errors import NotFound, UsageError
+from daemon.core.errors import UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
-from reef_cli.names import beginnings
+from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
 
 Set = Literal["gate", "regression", "search"]
 Scenario = Annotated[str | None, Help("Whose tasks; else the default scenario's.")]
 
 _CHECKS = ("form", "expression", "command")
-_FULL = len("tsk_") + 26
 _PAGE = 500
 
 
@@ -110,7 +109,7 @@ def remove(
 ) -> None:
     """What was judged by it keeps its evidence."""
     client = ensure_daemon(home())
-    removed = client.delete(f"/reef/tasks/{segment(_resolved(client, task, scenario))}")
+    removed = client.delete(f"/reef/tasks/{segment(resolved(client, task, 'task', scenario=scenario))}")
     if as_json:
         output.json(removed)
     else:
@@ -168,7 +167,7 @@ def _check(task: dict[str, Any]) -> str:
     return output.one_line(value if kind == "form" else f"{kind} {value}", 40)
 
 
-def _all(client: Client, scenario: str | None, set: str | None = None) -> list[dict[str, Any]]:
+def _all(client: Client, scenario: str | None, set: str | None) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     before = None
     while True:
@@ -177,15 +176,3 @@ def _all(client: Client, scenario: str | None, set: str | None = None) -> list[d
         before = page["next"]
         if before is None:
             return items
-
-
-def _resolved(client: Client, name: str, scenario: str | None) -> str:
-    """The id that begins so. Raises NotFound, or UsageError for the beginning of several."""
-    if len(name) >= _FULL:
-        return name
-    found = [item["id"] for item in _all(client, scenario) if item["id"].startswith(name)]
-    if not found:
-        raise NotFound(f"no task begins with {name!r}", hint="reef tasks list")
-    if len(found) > 1:
-        raise UsageError(f"more than one task begins with {name!r}: {len(found)}", hint=f"for example {found[0]}")
-    return str(found[0])

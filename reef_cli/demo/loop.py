@@ -4,9 +4,8 @@ A scenario of its own a run, so that it starts from nothing and touches nobody's
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from daemon.core.client import Client, segment
 from daemon.core.errors import NotFound, ReefError
@@ -15,12 +14,11 @@ from reef_cli import output
 from reef_cli.commands.models import fetch
 from reef_cli.demo import person
 from reef_cli.demo.person import NOTE, Traffic, lines
+from reef_cli.demo.speaker import Answer, Speaker
 from reef_cli.demo.story import Facts, Story
 from reef_cli.lifecycle import ensure_daemon
-from reef_cli.streaming import Answer, Speaker
+from reef_cli.waiting import followed
 
-#: A first weights job may install the training environment.
-_JOB_SECONDS: Final = 3600.0
 _SWAP_SECONDS: Final = 60.0
 _SHOWN: Final = 3
 
@@ -168,8 +166,14 @@ class Loop:
         return str(self._client.post("/reef/report", body, scope=scenario)["agent_record_id"])
 
     def _measure(self, scenario: str) -> list[Facts]:
-        """Every task of a scenario, answered by its head: one JSON line each."""
-        return list(self._client.lines("/reef/tasks/run", {"scenario": scenario}))
+        """Every task of a scenario, answered by its head: one JSON line each. An answer that did not come is no wrong
+        one: raises ReefError.
+        """
+        items = list(self._client.lines("/reef/tasks/run", {"scenario": scenario}))
+        if missing := next((item for item in items if "error" in item), None):
+            error = missing["error"]
+            raise ReefError(f"{missing['prompt']!r} got no answer: {error['message']}", hint=error["hint"])
+        return items
 
     def _told(self, items: list[Facts]) -> Facts:
         told = self._told_quietly(items)
@@ -189,16 +193,7 @@ class Loop:
         """Start a recipe's job and follow it to its end."""
         self._story.say(f"$ reef recipes run {recipe} --scenario {scenario}")
         job: Facts = self._client.post("/reef/jobs", {"recipe": recipe, "config": config}, scope=scenario)
-        follow = Follower(self._story.say)
-        deadline = time.monotonic() + _JOB_SECONDS
-        while job["state"] in ("queued", "running"):
-            if time.monotonic() > deadline:
-                raise ReefError(
-                    f"{job['id']} has not ended after {_JOB_SECONDS:.0f} s", hint=f"reef jobs show {job['id']}"
-                )
-            time.sleep(0.3)
-            job = self._client.get(f"/reef/jobs/{segment(job['id'])}")
-            follow.told(job)
+        job = followed(self._client, job, self._story.say)
         if job["state"] != "done":
             raise ReefError(f"{job['id']} {job['state']}: {job['error']}", hint=f"reef jobs show {job['id']}")
         return job
@@ -222,6 +217,10 @@ class Loop:
             release = self._client.post(f"/reef/releases/{segment(release['id'])}/approve", {}, scope=scenario)
             self._story.say("the policy is to ask a person first: the person (scripted) approves")
         self._story.say(f"{release['state']}: {release['id']}")
+        if release["state"] == "rejected":
+            force = " --force" if gate["verdict"] == "reject" else ""
+            self._story.say("what serves stays as it is; to release the candidate all the same, marked unproven:")
+            self._story.say(f"$ reef releases approve {release['id']}{force} --scenario {scenario}")
         return self._release(str(release["id"]), scenario)
 
     def _release(self, name: str, scenario: str) -> Facts:
@@ -230,31 +229,6 @@ class Loop:
 
     _client: Client
     _speaker: Speaker
-
-
-class Follower:
-    """Tells a job's progress once a change: a line a step, and a line a tenth of a long one."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._last: tuple[Any, ...] = ()
-        self._message = ""
-
-    def told(self, job: Facts) -> None:
-        if job["message"] and job["message"] != self._message:
-            self._message = job["message"]
-            self._say(f"{job['recipe']}: {self._message}")
-        progress = job["progress"]
-        if not progress:
-            return
-        done, total = progress["done"], progress["total"]
-        here = (progress["step"], done * 5 // total if total else 0)
-        if here != self._last:
-            self._last = here
-            amount = f" {done} of {total}" if total else ""
-            self._say(
-                f"{job['recipe']}: {progress['step']}{amount}{'  ' if progress['note'] else ''}{progress['note']}"
-            )
 
 
 def _short(release: Facts) -> Facts:

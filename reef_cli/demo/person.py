@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from daemon.core.errors import ReefError
-from reef_cli.streaming import Answer, Speaker
+from reef_cli.demo.speaker import Answer, Speaker
 
 #: What the person types, once.
 NOTE = "Answer in one short sentence."
@@ -45,11 +45,7 @@ def _text(name: str) -> str:
 def ask(speaker: Speaker, questions: Sequence[str]) -> list[Answer]:
     """Each question in a conversation of its own; answers in the order of the questions."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda question: _ask(speaker, question), questions))
-
-
-def _ask(speaker: Speaker, question: str) -> Answer:
-    return speaker.ask("chat", question, max_tokens=MAX_TOKENS, on_text=lambda _: None)
+        return list(pool.map(lambda question: speaker.ask(question, max_tokens=MAX_TOKENS), questions))
 
 
 class Traffic:
@@ -82,7 +78,8 @@ class Traffic:
         number = 0
         while not self._done.is_set():
             try:
-                answer = _ask(self._speaker, self._questions[number % len(self._questions)])
+                question = self._questions[number % len(self._questions)]
+                answer = self._speaker.ask(question, max_tokens=MAX_TOKENS)
                 self.answered[answer.release] += 1
             except ReefError as error:
                 self.failed.append(error.message)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reef_cli import output
-from reef_cli.conversation import messages, signals_line
+from reef_cli.conversation import facts, messages, signals_line
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 from reef_cli.tui.window import Row
 
@@ -60,17 +60,7 @@ def _lines(item: Item, folded: bool, width: int) -> list[str]:
 
 
 def _session(session: Mapping[str, Any]) -> str:
-    facts = [
-        one_line(session["title"] or "untitled"),
-        session["id"],
-        session["agent"] or "unknown agent",
-        f"scenario {session['scenario']}",
-        output.count(session["turns"], "turn"),
-        f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
-    ]
-    if session["cwd"]:
-        facts.append(session["cwd"])
-    return " · ".join(facts)
+    return " · ".join([one_line(session["title"] or "untitled"), *facts(session)])
 
 
 def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:

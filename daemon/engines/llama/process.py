@@ -157,18 +157,17 @@ class WorkerProcess:
 
     async def load(self, lora: LoraFile) -> float:
         """See `TokenEngine.load`. Raises EngineError or WorkerDied."""
-        number, replies = self._open("load", None, lora=encode_lora(lora))
-        try:
-            _, value = await self._reply(replies)
-            return build(Loaded, value).change
-        finally:
-            self._close(number)
+        return build(Loaded, await self._asked("load", None, lora=encode_lora(lora))).change
 
     async def count(self, request: ChatRequest) -> int:
-        number, replies = self._open("count", request)
+        return cast(int, await self._asked("count", request))
+
+    async def _asked(self, do: str, request: ChatRequest | None, **more: object) -> Any:
+        """The one reply to a command."""
+        number, replies = self._open(do, request, **more)
         try:
             _, value = await self._reply(replies)
-            return cast(int, value)
+            return value
         finally:
             self._close(number)
 

@@ -1,32 +1,21 @@
 """A scenario's chain, reading side: which release is the head, what is in it, how it came about.
 
-The head is the newest release that is proved (`commits.verified`) and follows the one before it. A tip that is not, or
-a chain that got shorter than it once was, is told as ``trouble`` beside the newest good one: serving goes on, on what
-can be trusted.
+Whatever is read here is proved first (`Links`). Weights are also checked byte by byte.
 """
 
-import re
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
-from daemon.core.errors import BadWeights, NotFound, Untrusted
-from daemon.core.paths import Home
+from daemon.core.errors import BadWeights
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
-from daemon.core.sshsig import Signer
 from daemon.store.pages import page_size
-from daemon.store.releases import commits, history, lfs, manifest
-from daemon.store.releases.commits import Snapshot
-from daemon.store.releases.git import Repository
+from daemon.store.releases import commits, history, lfs
+from daemon.store.releases.links import HEADS, Links, Tip, ref_of
 from daemon.store.releases.objects import Reader
-from daemon.store.releases.seen import Seen
+from daemon.store.releases.weights import LORA_PATH
 
-_HEADS: Final = "refs/reef/"
-CANDIDATES: Final = "refs/reef-candidates/"
-LORA_PATH: Final = "weights/adapter.gguf"
 _HARNESS: Final = "harness/"
 
 _Rows = list[Release]  # a method is called `list`
@@ -43,50 +32,17 @@ class Standing(NamedTuple):
         return self.release.id if self.release else BASE_RELEASE
 
 
-@dataclass(frozen=True, slots=True)
-class Tip:
-    """A head with what publishing on it needs: its commit, and where the ref really is."""
-
-    head: Snapshot | None
-    at: str | None
-    trouble: str | None
-
-    @property
-    def id(self) -> str:
-        return self.head.release.id if self.head else BASE_RELEASE
-
-    @property
-    def number(self) -> int:
-        return self.head.release.number if self.head else 0
-
-
-def ref_of(scenario: str) -> str:
-    """``work/api`` becomes ``refs/reef/work%2Fapi``: else no scenario could be called ``work`` beside it."""
-    name = quote(scenario, safe="._-")
-    return _HEADS + (f"{name[:-5]}%2Elock" if name.endswith(".lock") else name)
-
-
-class Chain:
+class Chain(Links):
     """Everything about releases that changes nothing. Blocking: call it off the event loop."""
-
-    def __init__(self, home: Home, repository: Repository, signer: Signer) -> None:
-        self._repository = repository
-        self._signer = signer
-        self._lfs = lfs.Objects(repository.path)
-        self._seen = Seen(home.releases_seen)
 
     @property
     def allowed(self) -> str:
         """The ``allowed_signers`` line that clients check manifests with (`daemon.core.sshsig.verify_manifest`)."""
         return self._signer.allowed
 
-    @property
-    def path(self) -> Path:
-        return self._repository.path
-
     def clone_commands(self, scenario: str, folder: Path | str) -> list[list[str]]:
         """What gets a scenario's releases out with nothing but git and git-lfs; history and weights included."""
-        source, branch = self.path.as_uri(), ref_of(scenario).removeprefix(_HEADS)
+        source, branch = self.path.as_uri(), ref_of(scenario).removeprefix(HEADS)
         return [
             ["git", "clone", "--branch", branch, source, str(folder)],
             ["git", "-C", str(folder), "lfs", "install", "--local"],
@@ -95,8 +51,8 @@ class Chain:
 
     def scenarios(self) -> list[str]:
         """Those with a chain, by name."""
-        refs = self._repository.refs(_HEADS)
-        return sorted({unquote(ref.removeprefix(_HEADS)) for ref in refs} | self._seen.all().keys())
+        refs = self._repository.refs(HEADS)
+        return sorted({unquote(ref.removeprefix(HEADS)) for ref in refs} | self._seen.all().keys())
 
     def head(self, scenario: str) -> Release | None:
         return self.standing(scenario).release
@@ -207,103 +163,3 @@ class Chain:
             old = against or new.release.parent
             found = None if old == BASE_RELEASE else self._find(reader, scenario, old, tip).commit
         return history.diff(self.path, found, new.commit)
-
-    # -- proving ------------------------------------------------------------------------------------
-
-    def _tip(self, reader: Reader, scenario: str) -> Tip:
-        at = self._repository.ref(ref_of(scenario))
-        head, trouble = self._newest(reader, scenario, at)
-        number, commit = self._seen.all().get(scenario, (0, ""))
-        if number > (head.release.number if head else 0):
-            told = f"{scenario}: the chain ends before release {number}, which was its head"
-            try:
-                head, trouble = self._proved(reader, scenario, commit), trouble or told
-            except Untrusted:
-                trouble = trouble or told
-        return Tip(head, at, trouble)
-
-    def _newest(self, reader: Reader, scenario: str, at: str | None) -> tuple[Snapshot | None, str | None]:
-        trouble: str | None = None
-        while at:
-            try:
-                return self._proved(reader, scenario, at), trouble
-            except Untrusted as error:
-                trouble = trouble or f"{scenario}: its newest release is not used: {error.message}"
-            at = _parent(reader, at)
-        return None, trouble
-
-    def _proved(self, reader: Reader, scenario: str, name: str) -> Snapshot:
-        """A link of this scenario's chain. Raises Untrusted for what is none, however well signed it is."""
-        snapshot = commits.verified(reader, name, self._signer.public)
-        release = snapshot.release
-        if release.scenario != scenario:
-            raise Untrusted(f"{release.id} is a release of {release.scenario!r}")
-        if release.number < 1 or release.state is not ReleaseState.RELEASED:
-            raise Untrusted(f"{release.id} is a candidate that was not released")
-        number, parent = 0, BASE_RELEASE
-        if snapshot.parent is not None:
-            before = commits.linked(reader, snapshot.parent, self._signer.public).release
-            number, parent = before.number, before.id
-            if before.scenario != scenario:
-                raise Untrusted(f"{release.id} follows a release of {before.scenario!r}")
-        if release.number != number + 1 or release.parent != parent:
-            raise Untrusted(f"{release.id} says it follows {release.parent}, it stands after {parent}")
-        return snapshot
-
-    def _again(self, reader: Reader, release: Release) -> Snapshot:
-        """The snapshot of a release that was read before, proved now."""
-        if release.commit is None:
-            raise NotFound(f"{release.id} has no commit", hint="reef releases list")
-        snapshot = commits.verified(reader, release.commit, self._signer.public)
-        if snapshot.release.id != release.id:
-            raise Untrusted(f"commit {release.commit[:12]} is {snapshot.release.id}, not {release.id}")
-        return snapshot
-
-    def _find(self, reader: Reader, scenario: str, id: str, tip: Tip) -> Snapshot:
-        if tip.head is not None and id == tip.id:
-            return tip.head
-        number = manifest.number_of(id)
-        if number == 0:
-            return self._find_candidate(reader, scenario, id, tip)
-        if number and tip.head is not None and number <= tip.number:
-            names = history.commits(self.path, tip.head.commit, skip=tip.number - number, count=1)
-            snapshot = self._proved(reader, scenario, names[0]) if names else None
-            if snapshot is not None and id in (snapshot.release.id, f"r{number}"):
-                return snapshot
-        raise self._not_found(scenario, id)
-
-    def _find_candidate(self, reader: Reader, scenario: str, id: str, tip: Tip) -> Snapshot:
-        for found in self._candidates(reader, scenario):
-            if found.release.id == id:
-                return commits.verified(reader, found.commit, self._signer.public)
-        mark = id.partition("-")[2]
-        if tip.head is not None:
-            told = self._repository.run(
-                "log", "-1", "-E", f"--grep=^Reef-Release: r[0-9]+-{mark}$", "--format=%H", tip.head.commit
-            )
-            if told:
-                return self._proved(reader, scenario, told.decode().strip())
-        raise self._not_found(scenario, id)
-
-    def _not_found(self, scenario: str, id: str) -> NotFound:
-        return NotFound(f"{scenario} has no release {id[:60]!r}", hint="reef releases list --state all")
-
-    def _candidates(self, reader: Reader, scenario: str | None = None) -> Iterator[Snapshot]:
-        """Candidates of one scenario or all, signed, in no order. What somebody else put there is none."""
-        for name in self._repository.refs(CANDIDATES).values():
-            with suppress(Untrusted):
-                found = commits.linked(reader, name, self._signer.public)
-                if found.release.number == 0 and scenario in (None, found.release.scenario):
-                    yield found
-
-
-_PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
-
-
-def _parent(reader: Reader, name: str) -> str | None:
-    """What a commit that is not trusted says it follows; whatever that is gets proved in turn."""
-    try:
-        found = _PARENT.search(reader.get(name, "commit").partition(b"\n\n")[0])
-    except Untrusted:
-        return None
-    return found[1].decode() if found else None

@@ -6,17 +6,15 @@ person's.
 """
 
 import hashlib
-import json
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from daemon.core import sshsig
-from daemon.core.errors import BadWeights, Conflict, NotFound, RecipeError
-from daemon.core.paths import Home, open_plain
+from daemon.core.errors import Conflict, NotFound, RecipeError
+from daemon.core.paths import Home
 from daemon.core.plaintext import one_line
 from daemon.core.releases import (
     BASE_RELEASE,
@@ -26,18 +24,15 @@ from daemon.core.releases import (
     ReleaseKind,
     ReleaseState,
     Verdict,
-    Weights,
 )
 from daemon.store.releases import commits, texts
-from daemon.store.releases.chain import CANDIDATES, LORA_PATH, Chain, Tip, ref_of
+from daemon.store.releases.chain import Chain
 from daemon.store.releases.commits import Snapshot
 from daemon.store.releases.git import NONE, Move, Repository
+from daemon.store.releases.links import CANDIDATES, HEADS, Tip, ref_of
 from daemon.store.releases.objects import Reader, Writer
+from daemon.store.releases.weights import put_weights
 
-_PEFT: Final = "weights/peft/adapter_model.safetensors"
-_PEFT_CONFIG: Final = "weights/peft/adapter_config.json"
-_WEIGHTS: Final = (LORA_PATH, _PEFT, _PEFT_CONFIG)
-_LARGEST_CONFIG: Final = 100_000
 #: Shown in lists, notices and Git's own log: one line, which acts on no terminal.
 _LONGEST_REASON: Final = 500
 _JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -73,7 +68,7 @@ class Releases(Chain):
             blobs, files = self._content(writer, candidate, parent)
             weights = parent.release.weights if parent else None
             if candidate.lora is not None:
-                weights = self._put_weights(writer, candidate, blobs, files)
+                weights = put_weights(candidate, writer, self._lfs, blobs=blobs, files=files)
         release = _described(candidate, gate, state, note)
         mark = hashlib.sha256(f"{candidate.job} {release.created_ns} {sorted(files.items())}".encode()).hexdigest()[:8]
         release = replace(release, id=f"r0-{mark}", files=files, weights=weights)
@@ -96,7 +91,8 @@ class Releases(Chain):
         with self._repository.locked() as lock, Reader(self._repository) as reader:
             tip = self._tip(reader, scenario)
             if done := self._published(reader, scenario, proposed.job, tip):
-                self._forget_candidate(proposed.job, lock)
+                if moves := self._without_candidate(proposed.job):
+                    self._repository.move(moves, lock)
                 return replace(done.release, head=done.release.id == tip.id)
             if not expected_head == proposed.parent == tip.id:
                 raise Conflict(
@@ -178,12 +174,9 @@ class Releases(Chain):
         made = commits.make(writer, self._signer, linked, blobs, parent=tip.head.commit if tip.head else None)
         writer.settle()
         ref = ref_of(release.scenario)
-        moves = [Move(ref, made.commit, tip.at or NONE)]
-        kept = self._repository.ref(CANDIDATES + release.job) if release.job else None
-        if release.job and kept:
-            moves.append(Move(CANDIDATES + release.job, NONE, kept))
+        moves = [Move(ref, made.commit, tip.at or NONE), *self._without_candidate(release.job)]
         if tip.at and (tip.head is None or tip.at != tip.head.commit):
-            cut = f"{_CUT}{ref.removeprefix('refs/reef/')}/{tip.at[:12]}"
+            cut = f"{_CUT}{ref.removeprefix(HEADS)}/{tip.at[:12]}"
             if self._repository.ref(cut) is None:
                 moves.append(Move(cut, tip.at, NONE))
         self._repository.move(moves, lock)
@@ -191,9 +184,10 @@ class Releases(Chain):
         self._seen.note(made.release)
         return made
 
-    def _forget_candidate(self, job: str, lock: int) -> None:
-        if left := self._repository.ref(CANDIDATES + job):
-            self._repository.move([Move(CANDIDATES + job, NONE, left)], lock)
+    def _without_candidate(self, job: str | None) -> list[Move]:
+        """What takes a job's candidate away, where it has one."""
+        left = self._repository.ref(CANDIDATES + job) if job else None
+        return [Move(f"{CANDIDATES}{job}", NONE, left)] if left else []
 
     def _published(self, reader: Reader, scenario: str, job: str, tip: Tip) -> Snapshot | None:
         """The release of the chain that a job led to."""
@@ -237,46 +231,6 @@ class Releases(Chain):
         if files == before and candidate.lora is None:
             raise RecipeError(f"job {candidate.job} proposes what {candidate.parent} is already")
         return blobs, files
-
-    def _put_weights(
-        self, writer: Writer, candidate: Candidate, blobs: dict[str, str], files: dict[str, str]
-    ) -> Weights:
-        assert candidate.lora is not None
-        if candidate.base is None:
-            raise BadWeights(f"job {candidate.job} does not say which model its weights belong to")
-        for path in _WEIGHTS:
-            blobs.pop(path, None)
-            files.pop(path, None)
-
-        def put(path: str, source: Path) -> tuple[str, int]:
-            pointer = self._lfs.put(source)
-            blobs[path], files[path] = writer.blob(pointer.dump()), pointer.oid
-            return pointer.oid, pointer.size
-
-        oid, size = put(LORA_PATH, Path(candidate.lora))
-        peft, rank, alpha = None, 0, 0.0
-        if candidate.peft is not None:
-            peft, _ = put(_PEFT, Path(candidate.peft) / "adapter_model.safetensors")
-            raw, rank, alpha = _peft_config(Path(candidate.peft) / "adapter_config.json")
-            blobs[_PEFT_CONFIG], files[_PEFT_CONFIG] = writer.blob(raw), hashlib.sha256(raw).hexdigest()
-        return Weights(oid, candidate.base, size, rank, alpha, peft)
-
-
-def _peft_config(path: Path) -> tuple[bytes, int, float]:
-    """Its bytes, rank and alpha."""
-    try:
-        with open_plain(path) as file:
-            raw = file.read(_LARGEST_CONFIG + 1)
-        settings = json.loads(raw)
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadWeights(f"{path} cannot be read: {error}") from error
-    if not isinstance(settings, dict) or len(raw) > _LARGEST_CONFIG:
-        raise BadWeights(f"{path} is not PEFT's configuration")
-    rank, alpha = settings.get("r", 0), settings.get("lora_alpha", 0)
-    for name, value in (("r", rank), ("lora_alpha", alpha)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1 << 31:
-            raise BadWeights(f"{path}: {name} is {value!r:.40}, not a number from 0 on")
-    return raw, int(rank), float(alpha)
 
 
 def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseState, note: str) -> Release:

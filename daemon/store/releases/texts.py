@@ -6,7 +6,6 @@ run code on the person's machine.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import yaml
 
 from daemon.core import playbook
 from daemon.core.errors import RecipeError
+from daemon.core.plaintext import hidden
 
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?"
 _SKILL: Final = re.compile(rf"skills/({_NAME})/SKILL\.md")
@@ -32,11 +32,6 @@ _ACTS: Final = (
     (re.compile(r"\b(?:curl|wget)\s+\S[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), "pipes a download into a shell"),
     (re.compile(r"[A-Za-z0-9+/]{160,}={0,2}"), "holds a long block of encoded data"),
 )
-#: Letters that show as nothing, though Unicode does not call them format characters.
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_JOINERS: Final = "\u200c\u200d"  # inside words of several scripts, and inside emoji
-_EMOJI_STYLE: Final = "\ufe0f"
 
 
 def check(path: str, text: str) -> None:
@@ -48,7 +43,12 @@ def check(path: str, text: str) -> None:
     limit = _LARGEST_PLAYBOOK if path == playbook.PATH else _LARGEST
     if size > limit:
         raise RecipeError(f"harness/{path}: {size} bytes, at most {limit} are read by an agent")
-    _check_characters(path, text)
+    if (at := hidden(text, keep="\n\t")) is not None:
+        line = text.count("\n", 0, at) + 1
+        raise RecipeError(
+            f"harness/{path}, line {line}: the hidden character U+{ord(text[at]):04X}",
+            hint="agents read what a person cannot see there; write it without",
+        )
     for pattern, what in _ACTS:
         if found := pattern.search(text):
             raise RecipeError(f"harness/{path}: {what}: {found[0][:60]!r}", hint="say it in words")
@@ -72,24 +72,6 @@ def _why(path: str) -> str:
     if path.endswith((".json", ".toml", ".yaml", ".yml")):
         return "settings, permissions and MCP servers are the person's own to change"
     return "names are lower-case letters, digits and dashes"
-
-
-def _check_characters(path: str, text: str) -> None:
-    for at, char in enumerate(text):
-        if char.isascii() and (char.isprintable() or char in "\n\t"):
-            continue
-        before, after = text[at - 1 : at], text[at + 1 : at + 2]
-        if char in _JOINERS and not (before + after).isascii() and not before.isascii() and not after.isascii():
-            continue
-        if char == _EMOJI_STYLE and before and before not in _EMOJI_STYLE + _JOINERS:
-            continue
-        variation = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-        if variation or char in _BLANK or unicodedata.category(char) in _HIDDEN:
-            line = text.count("\n", 0, at) + 1
-            raise RecipeError(
-                f"harness/{path}, line {line}: the hidden character U+{ord(char):04X}",
-                hint="agents read what a person cannot see there; write it without",
-            )
 
 
 def _check_skill(path: str, folder: str, text: str) -> None:

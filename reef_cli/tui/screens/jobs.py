@@ -9,7 +9,6 @@ from daemon.core.client import segment
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.dialogs import Confirm
 from reef_cli.tui.screens.panel import Panel, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, plain
 from reef_cli.tui.text import bar, inert, moment, one_line
@@ -55,16 +54,10 @@ class _Stopping(Panel):
             told = self.desk.client.post(path, {})
             return f"{told['id']} is {told['state']}"
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.act(work)
-            else:
-                self.say("nothing was changed")
-
         question = (
             f"Stop {job['id']} ({job['recipe']}, scenario {job['scenario']})? What it made so far is not released."
         )
-        self.app.push_screen(Confirm(question), answered)
+        self.confirm(question, work)
 
 
 class Jobs(_Stopping):

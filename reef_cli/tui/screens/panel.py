@@ -17,7 +17,7 @@ from reef_cli.tui import keys
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.dialogs import Help
+from reef_cli.tui.screens.dialogs import Confirm, Help
 from reef_cli.tui.widgets.lines import Banner, Keys, Line, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
 
@@ -150,6 +150,17 @@ class Panel(Screen[None]):
             self.reload.ask()
 
         self.run_worker(run())
+
+    def confirm(self, question: str, work: Callable[[], str]) -> None:
+        """The same, once the person has said yes."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.act(work)
+            else:
+                self.say("nothing was changed")
+
+        self.app.push_screen(Confirm(question), answered)
 
     # -- keys that mean the same everywhere -----------------------------------------------------------
 

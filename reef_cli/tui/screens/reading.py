@@ -6,7 +6,6 @@ from textual.events import Resize
 
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.text import wrapped
-from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import Row
 
 
@@ -24,9 +23,6 @@ class Reading(Panel):
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self.draw)
-
-    def on_row_list_moved(self, message: RowList.Moved) -> None:
-        super().on_row_list_moved(message)
 
 
 def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:

@@ -12,7 +12,6 @@ from daemon.core.client import segment
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.dialogs import Confirm
 from reef_cli.tui.screens.panel import Panel, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, plain
 from reef_cli.tui.text import inert, moment, one_line
@@ -87,13 +86,7 @@ class _Deciding(Panel):
             self.decided(told)
             return f"{verb}: {told['id']} is {told['state']} ({told['kind']})"
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.act(work)
-            else:
-                self.say("nothing was changed")
-
-        self.app.push_screen(Confirm(question), answered)
+        self.confirm(question, work)
 
 
 class Releases(_Deciding):

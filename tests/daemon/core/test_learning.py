@@ -1,7 +1,9 @@
 """The words of learning: what is derived from them."""
 
+from pathlib import Path
+
 from daemon.core.learning import Experience, Feedback, JobState, Split
-from daemon.core.releases import Weights
+from daemon.core.releases import LoraFile
 
 COVERS = ("releases.py",)
 
@@ -28,4 +30,4 @@ def test_a_job_is_over_when_nothing_more_will_come_of_it() -> None:
 
 
 def test_a_digest_names_model_and_lora() -> None:
-    assert Weights("bb", "aa", 1, 16, 32.0).digest == "aa+bb"
+    assert LoraFile(Path("x.gguf"), "bb", "aa").weights == "aa+bb"

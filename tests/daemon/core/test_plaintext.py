@@ -37,6 +37,8 @@ def test_what_people_write_is_visible(text: str) -> None:
         ("a\u2028b", "U+2028"),
         ("a\u3164b", "U+3164"),
         ("☺\ufe0f\ufe01\ufe02", "U+FE01"),
+        ("☺\ufe0e", "U+FE0E"),
+        ("☺\u200d\ufe0f", "U+FE0F"),
         ("a\U000e0101", "U+E0101"),
         ("a\ue000", "U+E000"),
         ("a\ud800", "U+D800"),

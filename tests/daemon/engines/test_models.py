@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.errors import Conflict, NotFound, ReefError, StoreError, UsageError
+from daemon.core.errors import Conflict, NotFound, ReefError, UsageError
 from daemon.core.paths import Home
 from daemon.engines.models import Models
 from tests.conftest import LoopLag
@@ -191,16 +191,6 @@ async def test_a_url_with_the_wrong_checksum_is_refused(models: Models, hub: Hub
     assert models.list() == ()
 
 
-async def test_a_checksum_that_is_none_is_refused(models: Models) -> None:
-    with pytest.raises(UsageError, match="cannot read the checksum"):
-        await models.add("https://example.org/x.gguf#md5=abc")
-
-
-async def test_an_unencrypted_stranger_is_not_believed(models: Models) -> None:
-    with pytest.raises(UsageError, match="without encryption"):
-        await models.add("http://example.org/x.gguf")
-
-
 async def test_a_page_in_place_of_a_model_is_refused_and_not_kept(models: Models, hub: Hub, reef_home: Home) -> None:
     page = b"<!DOCTYPE html><html>Please sign in</html>"
     hub.files[REPO]["page.gguf"] = page
@@ -269,27 +259,6 @@ async def test_the_event_loop_stays_free_while_a_model_is_added(models: Models, 
             await models.add(str(tmp_path / "large.gguf"), f"attempt-{attempt}")
         longest.append(lag.longest_ms)
     assert min(longest) < 50
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        "",
-        '{"version": 2, "models": []}',
-        "[]",
-        '{"version": 1}',
-        '{"version": 1, "active": "x", "models": ["x"]}',
-        '{"version": 1, "active": "x", "models": [{"name": "x"}]}',
-        '{"version": 1, "active": null, "models": [{"name": "x", "file": "../../precious", "bytes": 1, "sha256": "",'
-        ' "licence": "", "source": ""}]}',
-    ],
-)
-def test_a_registry_that_cannot_be_read_is_said_not_overwritten(models: Models, reef_home: Home, text: str) -> None:
-    (reef_home.models / "registry.json").write_text(text)
-    with pytest.raises(StoreError, match=r"registry\.json"):
-        models.use("x")
-    assert (reef_home.models / "registry.json").read_text() == text
 
 
 async def test_the_default_model_must_be_the_one_that_was_pinned(models: Models, hub: Hub) -> None:

@@ -8,7 +8,7 @@ from daemon.core.records import Kind
 from daemon.store.kinds import Facts, classify, is_chore, is_compaction, quotes
 from tests.fakes.exchanges import assistant, system, user
 
-PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=None, chore=False)
+PLAIN = Facts(subagent=False, extends=None, tools=0, main_tools=None, chore=False)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,6 @@ PLAIN = Facts(subagent=False, retry=False, extends=None, tools=0, main_tools=Non
     [
         ({}, Kind.MAIN),
         ({"tools": 3}, Kind.MAIN),
-        ({"retry": True, "subagent": True}, Kind.RETRY),
         ({"subagent": True, "chore": True}, Kind.SUBAGENT),
         ({"subagent": True, "aside": True}, Kind.SUBAGENT),
         ({"aside": True, "extends": Kind.MAIN}, Kind.SIDE),

@@ -9,12 +9,13 @@ import pytest
 
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
-from reef_cli.demo.loop import Follower
 from reef_cli.demo.pi import pi
 from reef_cli.demo.story import Story
 from tests.fakes.daemon import running_daemon
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef, Result
+
+COVERS = ("reef_cli/demo/loop.py",)
 
 
 def test_a_provider_has_no_weights_to_train_and_the_next_step_is_named(served: Served, cli: Reef) -> None:
@@ -29,16 +30,6 @@ def test_a_failure_is_a_line_of_json_too(served: Served, cli: Reef) -> None:
     told = cli("demo", "--quick", "--json")
     assert told.code == ExitCode.FAILED
     assert [json.loads(line)["ok"] for line in told.out.splitlines()] == [False]
-
-
-def test_a_job_is_followed_by_steps_and_fifths(capsys: pytest.CaptureFixture[str]) -> None:
-    follow = Follower(Story(as_json=False).say)
-    for done in range(11):
-        progress = {"step": "train", "done": done, "total": 10, "note": ""}
-        follow.told({"recipe": "sft", "message": "the note is enough", "progress": progress})
-    lines = capsys.readouterr().out.split("\n   ")
-    assert lines[0].strip() == "sft: the note is enough"
-    assert [line.strip() for line in lines[1:]] == [f"sft: train {done} of 10" for done in (0, 2, 4, 6, 8, 10)]
 
 
 def test_without_node_pi_is_left_out(

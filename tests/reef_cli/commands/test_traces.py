@@ -106,14 +106,16 @@ def test_show_makes_hostile_text_inert(served: Served, cli: Reef) -> None:
 
 def test_show_folds_tools_and_system_prompts_to_a_line(served: Served, cli: Reef) -> None:
     long = "word " * 200
-    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": json.dumps({"command": long})}}
-    served.provider.turns = (Turn("done"),)
-    receipt = served.converse(
+    asked: list[dict[str, object]] = [
         {"role": "system", "content": f"rules: {long}"},
         {"role": "user", "content": "fold it"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": f"result {long}"},
-    )
+    ]
+    served.provider.turns = (Turn("", (bash(long),)),)
+    _, _, raw = served.daemon.post("/v1/chat/completions", {"model": "m", "messages": asked})
+    call = json.loads(raw)["choices"][0]["message"]
+    served.provider.turns = (Turn("done"),)
+    result = {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": f"result {long}"}
+    receipt = served.converse(*asked, call, result)
     folded = cli("traces", "show", receipt).out.splitlines()
     assert max(map(len, folded)) < 160
     assert any(line.startswith("  > bash ") and line.endswith("characters]") for line in folded)

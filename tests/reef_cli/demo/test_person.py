@@ -7,7 +7,7 @@ import pytest
 from daemon.core.paths import Home
 from reef_cli.demo import person
 from reef_cli.demo.person import Traffic
-from reef_cli.streaming import Speaker
+from reef_cli.demo.speaker import Speaker
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.provider import Fault, Provider, Turn, running_provider
 

@@ -14,7 +14,7 @@ from daemon.store.releases import Releases
 from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import ACCEPTED, candidate, released, write_weights
 
-COVERS = ("daemon/store/releases/commits.py", "daemon/store/releases/seen.py")
+COVERS = ("daemon/store/releases/commits.py", "daemon/store/releases/links.py", "daemon/store/releases/seen.py")
 
 REF = "refs/reef/default"
 

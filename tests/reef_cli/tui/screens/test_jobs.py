@@ -1,5 +1,8 @@
 """Jobs: the list and its progress, the log, stopping one."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from daemon.core.paths import Home
@@ -20,23 +23,24 @@ def jobs(fake: FakeDaemon) -> FakeDaemon:
     return fake
 
 
-async def opened(seen: Seen) -> None:
-    await seen.press("3")
-    await seen.shows("[3 jobs]", ". queued")
+@asynccontextmanager
+async def opened(home: Home, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Seen]:
+    """The dashboard on its jobs."""
+    async with dashboard(home, size) as seen:
+        await seen.shows("nothing yet", "embedded: ready")
+        await seen.press("3")
+        await seen.shows("[3 jobs]", ". queued")
+        yield seen
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_golden(reef_home: Home, jobs: FakeDaemon, size: tuple[int, int]) -> None:
-    async with dashboard(reef_home, size) as seen:
-        await seen.shows("nothing yet", "embedded: ready")
-        await opened(seen)
+    async with opened(reef_home, size) as seen:
         seen.golden(f"jobs-{size[0]}x{size[1]}")
 
 
 async def test_progress_moves_without_a_request(reef_home: Home, jobs: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
+    async with opened(reef_home) as seen:
         await seen.press("j")
         await seen.shows("train [#####.....] 50 %")
         jobs.requests.clear()
@@ -48,9 +52,7 @@ async def test_progress_moves_without_a_request(reef_home: Home, jobs: FakeDaemo
 
 
 async def test_a_new_job_appears(reef_home: Home, jobs: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
+    async with opened(reef_home) as seen:
         assert jobs.jobs is not None
         jobs.jobs.append(job(6, recipe="my-recipe"))
         jobs.emit("job", jobs.jobs[-1])
@@ -58,9 +60,7 @@ async def test_a_new_job_appears(reef_home: Home, jobs: FakeDaemon) -> None:
 
 
 async def test_enter_shows_the_log_live(reef_home: Home, jobs: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
+    async with opened(reef_home) as seen:
         await seen.press("j", "enter")
         await seen.shows("select: 36 records", "train: step 1", "job_4 · sft · scenario default · running")
         assert jobs.jobs is not None
@@ -72,9 +72,7 @@ async def test_enter_shows_the_log_live(reef_home: Home, jobs: FakeDaemon) -> No
 
 
 async def test_stopping_asks_first(reef_home: Home, jobs: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
+    async with opened(reef_home) as seen:
         await seen.press("j", "x")
         await seen.shows("Stop job_4 (sft, scenario default)?")
         await seen.press("x", "enter")

@@ -1,5 +1,8 @@
 """Releases: the list, the card, the diff, and the three decisions, each of which asks first."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from daemon.core.paths import Home
@@ -20,29 +23,31 @@ def releases(fake: FakeDaemon) -> FakeDaemon:
     return fake
 
 
-async def opened(seen: Seen) -> None:
-    await seen.press("2")
-    await seen.shows("[2 releases]", "? pending")
+@asynccontextmanager
+async def opened(home: Home, size: tuple[int, int] = (80, 24), select: str = "") -> AsyncIterator[Seen]:
+    """The dashboard on its releases, the one that begins with ``select`` selected."""
+    async with dashboard(home, size) as seen:
+        await seen.shows("nothing yet", "embedded: ready")
+        await seen.press("2")
+        await seen.shows("[2 releases]", "? pending")
+        if select:
+            await choose(seen, select)
+        yield seen
 
 
-async def select(seen: Seen, name: str) -> None:
+async def choose(seen: Seen, name: str) -> None:
     await seen.press("g")
     await seen.select(name)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_golden(reef_home: Home, releases: FakeDaemon, size: tuple[int, int]) -> None:
-    async with dashboard(reef_home, size) as seen:
-        await seen.shows("nothing yet", "embedded: ready")
-        await opened(seen)
+    async with opened(reef_home, size) as seen:
         seen.golden(f"releases-{size[0]}x{size[1]}")
 
 
 async def test_enter_shows_the_card_and_d_the_diff(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, "r3-")
+    async with opened(reef_home, select="r3-") as seen:
         await seen.press("enter")
         await seen.shows("9 wins · 1 loss · 30 ties")
         await seen.press("d")
@@ -54,10 +59,7 @@ async def test_enter_shows_the_card_and_d_the_diff(reef_home: Home, releases: Fa
 
 
 async def test_approving_a_pending_one(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, "r0-00000005")
+    async with opened(reef_home, select="r0-00000005") as seen:
         await seen.press("a")
         await seen.shows("Release r0-00000005 to scenario default?", "y: yes   Esc: no")
         await seen.press("enter", "a")  # neither Enter nor the key that asked is a yes
@@ -70,10 +72,7 @@ async def test_approving_a_pending_one(reef_home: Home, releases: FakeDaemon) ->
 
 
 async def test_approving_against_the_gate_says_so(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, "r0-00000004")
+    async with opened(reef_home, select="r0-00000004") as seen:
         await seen.press("a")
         await seen.shows("did not accept it (inconclusive)")
         await seen.press("escape")
@@ -85,16 +84,13 @@ async def test_approving_against_the_gate_says_so(reef_home: Home, releases: Fak
 
 
 async def test_turning_down_and_rolling_back(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, "r0-00000005")
+    async with opened(reef_home, select="r0-00000005") as seen:
         await seen.press("x")
         await seen.shows("Turn r0-00000005 down?")
         await seen.press("x", "n")
         await seen.press("x", "y")
         await seen.shows("reject: r0-00000005 is rejected")
-        await select(seen, "r2-")
+        await choose(seen, "r2-")
         await seen.press("b")
         await seen.shows("Roll scenario default back to r2-00000002? It becomes a new release.")
         await seen.press("b", "enter", "y")
@@ -103,10 +99,7 @@ async def test_turning_down_and_rolling_back(reef_home: Home, releases: FakeDaem
 
 
 async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, "r0-00000005")
+    async with opened(reef_home, select="r0-00000005") as seen:
         await seen.press("enter")
         await seen.shows("Release r5 waits")
         await seen.press("a", "y")
@@ -115,10 +108,7 @@ async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) ->
 
 
 async def test_a_card_follows_what_is_decided_elsewhere(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, "r0-00000005")
+    async with opened(reef_home, select="r0-00000005") as seen:
         await seen.press("enter")
         await seen.shows("Release r5 waits")
         assert releases.releases is not None
@@ -139,18 +129,13 @@ async def test_a_card_follows_what_is_decided_elsewhere(reef_home: Home, release
 async def test_keys_that_cannot_act_say_why(
     reef_home: Home, releases: FakeDaemon, name: str, key: str, why: str
 ) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
-        await select(seen, name)
+    async with opened(reef_home, select=name) as seen:
         await seen.press(key)
         await seen.shows(why)
 
 
 async def test_a_release_appears_when_it_is_made(reef_home: Home, releases: FakeDaemon) -> None:
-    async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet")
-        await opened(seen)
+    async with opened(reef_home) as seen:
         assert releases.releases is not None
         releases.releases.append(release(6, reason="a new one"))
         releases.emit("release", releases.releases[-1])
