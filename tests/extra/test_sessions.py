@@ -44,8 +44,10 @@ EXPECTED = {
     "qwen-code": (1, "mmmmmm"),
     "qwen-code-fail-mid": (1, "mmc"),
 }
-#: The captures have filler for long texts. Where it hides the words that a chore is known by, they are put back.
+#: The captures have filler for long texts. Where it hides the words that an agent or its chore is known by, they are
+#: put back.
 HIDDEN = {
+    "aider/001": "Act as an expert software developer. Always use best practices when coding.",
     "aider/002": "You are an expert software engineer that generates concise, one-line Git commit messages",
     "qwen-code-fail-mid/003": "Managed memory has TWO directories",
 }
