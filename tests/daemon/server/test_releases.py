@@ -21,17 +21,9 @@ def provider() -> Iterator[Provider]:
         yield running
 
 
-def config(provider: Provider) -> str:
-    return f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-"""
-
-
 @pytest.fixture(scope="module")
 def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, config(provider)) as running:
+    with running_daemon(module_home, provider.config()) as running:
         yield running
 
 
@@ -209,11 +201,11 @@ def test_after_kill_9_the_same_heads_serve_and_a_forged_one_does_not(reef_home: 
     store = Releases.open(reef_home)
     first = released(store, "job_1")
     second = released(store, "job_2", first.id)
-    with running_daemon(reef_home, config(provider)) as daemon:
+    with running_daemon(reef_home, provider.config()) as daemon:
         assert ask(daemon, "default") == second.id
         daemon.kill()
     (reef_home.releases / "refs/reef/default").write_text(f"{first.commit}\n")
-    with running_daemon(reef_home, config(provider)) as daemon:
+    with running_daemon(reef_home, provider.config()) as daemon:
         assert ask(daemon, "default") == second.id
         assert "the chain ends before release 2" in daemon.get("/reef/status")["notes"][0]
         until(lambda: "the chain ends before release 2" in daemon.log(), "the warning")
