@@ -50,7 +50,7 @@ _routes = [
     Route("/metrics", scrape.metrics),
     Route("/v1/models", inference.models),
     Route("/v1/models/{model:path}", inference.model),
-    Route("/v1/messages/count_tokens", inference.count_tokens, methods=["POST"]),
+    *(Route(path, inference.count_tokens, methods=["POST"]) for path in inference.COUNTS),
     Route("/reef/status", control.status),
     Route("/reef/sessions", search.sessions),
     Route("/reef/records", control.records, methods=["GET"]),
@@ -110,7 +110,7 @@ _routes = [
 
 
 #: Below ``/v1``, what the daemon answers from what it knows itself.
-_OURS = re.compile(r"/v1/models(?:/.*)?|/v1/messages/count_tokens").fullmatch
+_OURS = re.compile("|".join(("/v1/models(?:/.*)?", *inference.COUNTS))).fullmatch
 
 
 def build(runtime: Runtime) -> ASGIApp:

@@ -11,6 +11,7 @@ from daemon.core.errors import BadRequest, NotFound, ReefError
 from daemon.core.records import Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest
 from daemon.server.control import answer, runtime
+from daemon.server.identity import scenario_name
 from daemon.server.incoming import ClientGone, plain, read_body, until_gone
 from daemon.server.relaying import head_of, worded
 from daemon.wire import estimate
@@ -18,7 +19,9 @@ from daemon.wire.base import dialect as codec_of
 from daemon.wire.rename import renamed
 from daemon.wire.seal import foreign
 
-#: How providers that speak messages but do not count say so.
+#: Where what a request would read is counted, and of which dialect.
+COUNTS: Final = {"/v1/messages/count_tokens": Dialect.MESSAGES, "/v1/responses/input_tokens": Dialect.RESPONSES}
+#: How providers that speak a dialect but do not count say so.
 _CANNOT: Final = (404, 405, 501)
 
 
@@ -57,52 +60,59 @@ async def model(request: Request) -> Response:
 
 
 async def count_tokens(request: Request) -> Response:
-    """``POST /v1/messages/count_tokens``: exact where the engine is ours, the provider's own answer where it has one,
-    else an estimate.
+    """The routes of `COUNTS`: exact where the engine is ours, the provider's own answer where it has one, else an
+    estimate.
     """
+    dialect = COUNTS[request.url.path]
     try:
         raw = await read_body(request.scope, request.receive, runtime(request).config.server.max_body_mb << 20)
-        counted = await until_gone(_counted(request, raw), request.scope)
+        counted = await until_gone(_counted(request, dialect, raw), request.scope)
     except ClientGone:
         counted = None
     except ReefError as error:
-        body = codec_of(Dialect.MESSAGES).error(error.status, error.kind, worded(error))
-        refused = Response(body, error.status)
+        body = codec_of(dialect).error(error.status, error.kind, worded(error))
+        refused = Response(body, error.status, media_type="application/json")
         refused.raw_headers += head_of(error)
         return refused
     return Response() if counted is None else counted  # nobody is there to read it
 
 
-async def _counted(request: Request, raw: bytes) -> Response:
-    codec = codec_of(Dialect.MESSAGES)
+async def _counted(request: Request, dialect: Dialect, raw: bytes) -> Response:
+    codec = codec_of(dialect)
     body = await plain(raw, request.headers.get("content-encoding", ""))
-    target = runtime(request).router.choose(codec.peek(body).model, Dialect.MESSAGES)
-    if not isinstance(target.engine, RelayEngine):
-        return answer({"input_tokens": await target.engine.count(codec.parse(body))})
-    if Dialect.MESSAGES not in target.engine.dialects or foreign(Dialect.MESSAGES, body):
-        return await _estimated(body)
-    headers = list(request.headers.raw)
-    if target.model is not None:
-        raw = renamed(body, target.model)
-        headers = [(name, value) for name, value in headers if name != b"content-encoding"]
-    counted = await _relayed(target.engine, request, headers, raw)
-    return await _estimated(body) if counted.status_code in _CANNOT else counted
+    target = runtime(request).router.choose(codec.peek(body).model, dialect)
+    if isinstance(target.engine, RelayEngine) and dialect in target.engine.dialects and not foreign(dialect, body):
+        headers = list(request.headers.raw)
+        if target.model is not None:
+            raw = renamed(body, target.model)
+            headers = [(name, value) for name, value in headers if name != b"content-encoding"]
+        counted = await _relayed(target.engine, request, headers, raw)
+        if counted.status_code not in _CANNOT:
+            return counted
+    if dialect is Dialect.RESPONSES:
+        scenario = scenario_name(request.headers.get("x-reef-scenario"))
+        body = await runtime(request).recorder.conversation(scenario, body)
+    if isinstance(target.engine, RelayEngine):
+        return _count(dialect, await asyncio.to_thread(_estimate, dialect, body))
+    return _count(dialect, await target.engine.count(codec.parse(body)))
 
 
-async def _estimated(body: bytes) -> Response:
-    return answer({"input_tokens": await asyncio.to_thread(_estimate, body)})
+def _count(dialect: Dialect, tokens: int) -> Response:
+    kind = {"object": "response.input_tokens"} if dialect is Dialect.RESPONSES else {}
+    return answer({**kind, "input_tokens": tokens})
 
 
-def _estimate(body: bytes) -> int:
+def _estimate(dialect: Dialect, body: bytes) -> int:
     try:
-        return estimate.tokens(codec_of(Dialect.MESSAGES).parse(body))
+        return estimate.tokens(codec_of(dialect).parse(body))
     except BadRequest:  # something in it that only its vendor reads: its text at least
         return round(estimate.text_tokens(body.decode("utf-8", "replace")))
 
 
 async def _relayed(engine: RelayEngine, request: Request, headers: Headers, raw: bytes) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
-    upstream = await engine.relay(RelayRequest("POST", f"/messages/count_tokens{query}", headers, raw))
+    path = request.url.path.removeprefix("/v1")
+    upstream = await engine.relay(RelayRequest("POST", f"{path}{query}", headers, raw))
     try:
         data = b"".join([chunk async for chunk in upstream.chunks()])
     finally:

@@ -160,14 +160,14 @@ def is_damaged(error: sqlite3.Error) -> bool:
 def explain(error: sqlite3.Error, path: Path) -> StoreError:
     """What happened in words, with the next thing to do. A full disk is never reported as damage."""
     code = _code(error)
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM) or (code == sqlite3.SQLITE_IOERR and _is_sealed(path)):
+        return StoreError(
+            f"{path} is read-only", hint=f"ls -l {path.parent}: make it writable; recording goes on by itself"
+        )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _free_bytes(path) < _FULL_BYTES):
         return StoreError(f"the disk of {path.parent} is full", hint="free some space: recording goes on by itself")
     if is_locked(error):
         return StoreError(f"another process keeps {path} locked", hint=f"fuser -v {path}")
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return StoreError(
-            f"{path} is read-only", hint=f"ls -l {path.parent}: make it writable; recording goes on by itself"
-        )
     if is_damaged(error):
         return StoreError(f"{path} is damaged: {error}", hint="reef doctor")
     return StoreError(f"cannot use {path}: {error}", hint="reef doctor")
@@ -184,3 +184,11 @@ def _free_bytes(path: Path) -> int:
     except OSError:
         return _FULL_BYTES
     return status.f_bavail * status.f_frsize
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether the file system takes no writes any more: after an error the kernel mounts it so."""
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

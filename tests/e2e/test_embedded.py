@@ -4,16 +4,21 @@ import itertools
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import IncompleteRead
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from daemon.core.paths import Home
+from tests.e2e.conftest import add_model
 from tests.e2e.test_kill import worker_of
-from tests.fakes.daemon import RunningDaemon, until
+from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
 from tests.fakes.loop import engine_of
 from tests.fakes.sockets import elsewhere
 
@@ -65,6 +70,41 @@ def test_an_answer_from_the_engine_inside_stays_on_the_machine(embedded: Running
             time.sleep(0.01)
         asked.result()
     assert elsewhere(embedded.process.pid) == []
+
+
+_WATCHED = """
+import os, sys
+def tell(line):
+    with open(os.environ["SEEN"], "a") as file:
+        file.write(line + "\\n")
+def seen(event, arguments):
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname"):
+        tell(f"{event} {arguments[-1] if event == 'socket.connect' else arguments}")
+tell(f"watched {os.getpid()}")
+sys.addaudithook(seen)
+"""
+
+
+def test_no_name_is_looked_up_and_no_address_called_while_the_engine_inside_answers(
+    reef_home: Home, model_path: Path, tmp_path: Path
+) -> None:
+    """Not for a moment, from start to stop, with nothing configured (MetaClaw#52: prompts went to a third party)."""
+    (tmp_path / "sitecustomize.py").write_text(_WATCHED)
+    seen = tmp_path / "seen"
+    environment = {"SEEN": str(seen), "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
+    with running_daemon(reef_home, environment=environment) as daemon:
+        add_model(daemon, model_path)
+        receipt, _ = ask(daemon, "Tell me of a whale that stayed at home.", max_tokens=4)
+        daemon.control("POST", "/reef/report", {"score": 1.0, "references": [receipt]})
+        for path in ("/reef/status", "/reef/models", "/metrics", "/reef/export"):
+            assert daemon.control("GET", path)[0] == 200
+        watched = {f"watched {pid}" for pid in (daemon.process.pid, worker_of(daemon.process.pid))}
+    told = set(seen.read_text().splitlines())
+    assert watched <= told
+    assert [line for line in told if not line.startswith("watched ")] == []
+    program = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('127.0.0.1', 9))"
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, check=True)
+    assert "socket.connect ('127.0.0.1', 9)" in seen.read_text(), "the watch works"
 
 
 def test_eight_together_are_at_least_as_fast_as_one(embedded: RunningDaemon) -> None:
@@ -210,6 +250,16 @@ def test_count_tokens_agrees_with_what_is_read(embedded: RunningDaemon) -> None:
     usage = json.loads(answer)["usage"]
     assert status == 200
     assert json.loads(raw)["input_tokens"] == usage["input_tokens"] + usage.get("cache_read_input_tokens", 0)
+
+
+def test_input_tokens_agree_with_what_is_read_of_the_whole_conversation(embedded: RunningDaemon) -> None:
+    path, fields = "/v1/responses", {"model": "default", "instructions": "Be brief.", "temperature": 0}
+    first = json.loads(embedded.post(path, fields | {"input": "How many tokens?", "max_output_tokens": 8})[2])
+    asked = fields | {"input": "And now?", "previous_response_id": first["id"]}
+    counted = json.loads(embedded.post(f"{path}/input_tokens", asked)[2])
+    second = json.loads(embedded.post(path, asked | {"max_output_tokens": 8})[2])
+    assert counted == {"object": "response.input_tokens", "input_tokens": second["usage"]["input_tokens"]}
+    assert counted["input_tokens"] > first["usage"]["input_tokens"]
 
 
 def test_models_are_listed_for_both_vendors_clients(embedded: RunningDaemon) -> None:

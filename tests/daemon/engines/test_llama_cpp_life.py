@@ -17,7 +17,7 @@ from daemon.core.generation import Started, TextDelta
 from daemon.engines.base import EngineState, ModelFile
 from daemon.engines.llama_cpp import LlamaCpp
 from tests.conftest import ROOT
-from tests.daemon.engines.asking import DEADLINE, ask, collect, model_file, new_engine, until
+from tests.daemon.engines.asking import DEADLINE, Answer, ask, collect, model_file, new_engine, until
 from tests.fakes import gguf
 
 pytestmark = pytest.mark.engine
@@ -77,6 +77,34 @@ async def test_loading_is_visible_and_serves_all_who_wait(model_path: Path, tmp_
         assert states[-1] is EngineState.READY
         assert any(progress for _, progress in seen)
         assert len(worker_pids()) == 1
+    finally:
+        await engine.close()
+
+
+async def test_a_request_in_the_moment_that_a_model_becomes_ready_is_answered(model_path: Path, tmp_path: Path) -> None:
+    """mostlygeek/llama-swap#635: the first one right after a swap got an empty 400."""
+    link = tmp_path / "other.gguf"
+    link.symlink_to(model_path)
+    chosen = [model_file(model_path)]
+    asked: list[asyncio.Task[Answer]] = []
+
+    def ready() -> None:
+        if engine.status().state is EngineState.READY and len(asked) < len(chosen):
+            asked.append(asyncio.create_task(collect(engine, ask("Hi", tokens=1))))
+
+    engine = LlamaCpp(
+        model=lambda: chosen[-1],
+        config=EmbeddedConfig(context=512, threads=1),
+        log=tmp_path / "log",
+        on_change=ready,
+    )
+    try:
+        await engine.warm()
+        await asked[0]
+        chosen.append(model_file(link, sha256="6b" * 32, name="other"))
+        await engine.warm()
+        await until(lambda: len(asked) == 2)
+        assert [(await one).span.weights for one in asked] == ["5a" * 32, "6b" * 32]
     finally:
         await engine.close()
 

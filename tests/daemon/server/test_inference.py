@@ -28,10 +28,46 @@ engines:
   claude: {{base_url: "{provider.url}/v1", api: anthropic}}
   chat: {{base_url: "{provider.url}/v1"}}
   mute: {{base_url: "{provider.url}/nothing/v1", api: anthropic}}
-models: {{local: embedded, "gpt-*": claude, "chat-*": chat, "mute-*": mute}}
+  speaks-r: {{base_url: "{provider.url}/v1", dialects: responses}}
+  mute-r: {{base_url: "{provider.url}/nothing/v1", dialects: responses}}
+models: {{speaks-r: speaks-r, mute-r: mute-r, local: embedded, "gpt-*": claude, "chat-*": chat, "mute-*": mute}}
 """
     with running_daemon(module_home, config) as running:
         yield running
+
+
+COUNT = "/v1/responses/input_tokens"
+
+
+@pytest.mark.parametrize("model", ["chat-1", "mute-r", "gpt-1"])
+def test_the_input_of_responses_is_counted_too(daemon: RunningDaemon, model: str) -> None:
+    """By a provider of another dialect, by one that speaks it and cannot count."""
+    status, _, raw = daemon.post(COUNT, {"model": model, "input": "one two three " * 100, "instructions": "be brief"})
+    counted = json.loads(raw)
+    assert (status, counted["object"]) == (200, "response.input_tokens")
+    assert 250 < counted["input_tokens"] < 400
+
+
+def test_the_input_of_responses_is_counted_by_the_provider_that_can(daemon: RunningDaemon, provider: Provider) -> None:
+    asked = len(provider.requests)
+    provider.faults.append(Fault(status=429, headers={"retry-after": "7"}))
+    status, headers, _ = daemon.post(COUNT, {"model": "speaks-r", "input": "one"})
+    assert (status, headers["retry-after"]) == (429, "7")
+    assert [one.path for one in provider.requests[asked:]] == [COUNT]
+
+
+def test_counting_the_input_of_responses_fails_as_responses_do(daemon: RunningDaemon) -> None:
+    for body, status in (({"model": "local", "input": "x"}, 503), (b"{", 400)):
+        answered, headers, raw = daemon.post(COUNT, body)
+        assert (answered, headers["content-type"]) == (status, "application/json")
+        assert {"message", "type", "code", "param"} == set(json.loads(raw)["error"])
+
+
+def test_compacting_by_the_engine_inside_is_refused_with_what_to_do(daemon: RunningDaemon) -> None:
+    status, _, raw = daemon.post("/v1/responses/compact", {"model": "local", "input": "x"})
+    error = json.loads(raw)["error"]
+    assert (status, error["code"]) == (501, "not_supported")
+    assert "route this model to a provider" in error["message"]
 
 
 def test_counting_is_the_providers_where_the_model_is(daemon: RunningDaemon, provider: Provider) -> None:
@@ -134,7 +170,7 @@ def test_a_request_for_a_model_that_is_not_here_says_what_to_do(daemon: RunningD
 
 def test_exact_names_are_listed_and_patterns_are_not(daemon: RunningDaemon) -> None:
     listed = json.loads(daemon.open("/v1/models", b"", method="GET").read())
-    assert [entry["id"] for entry in listed["data"]] == ["default", "local"]
+    assert [entry["id"] for entry in listed["data"]] == ["default", "speaks-r", "mute-r", "local"]
     assert (listed["first_id"], listed["last_id"]) == ("default", "local")
     assert daemon.open("/v1/models/local", b"", method="GET").status == 200
     missing = daemon.open("/v1/models/nobody", b"", method="GET")

@@ -26,8 +26,7 @@ def provider(one_provider: Provider) -> Provider:
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    config = one_provider.config()
-    config += 'models: {"local": embedded}\n'
+    config = one_provider.config(dialects=["chat", "messages", "responses"]) + 'models: {"local": embedded}\n'
     with running_daemon(module_home, config) as running:
         yield running
 
@@ -56,6 +55,40 @@ def test_an_answer_without_a_body_has_none_here_either(daemon: RunningDaemon, pr
     assert response.headers["content-length"] is None
     connection.request("GET", "/v1/models", headers=daemon.headers())
     assert connection.getresponse().status == 200
+
+
+LOGIN = "sk-ant-oat01-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"
+
+
+@pytest.mark.parametrize("in_path", [False, True])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/chat/completions"), ("POST", "/v1/messages?beta=true"), ("POST", "/v1/messages/count_tokens"),
+        ("POST", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/v1/made/up"), ("DELETE", "/v1/files/f"),
+        ("GET", "/v1/responses/resp_1"),
+    ],
+)  # fmt: skip
+def test_a_persons_login_goes_on_unchanged_and_is_kept_nowhere(
+    daemon: RunningDaemon, provider: Provider, method: str, path: str, in_path: bool
+) -> None:
+    """A subscription, not a key (MetaClaw#42); Reef's own token stands beside it and stays here."""
+    own = {} if in_path else {"x-reef-token": daemon.agent_token}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {LOGIN}", "x-app": "cli"} | own
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "input": "x"}
+    connection = daemon.connect()
+    where = f"/t/{daemon.agent_token}{path}" if in_path else path
+    connection.request(method, where, json.dumps(body) if method == "POST" else None, headers)
+    connection.getresponse().read()
+    sent = provider.requests[-1]
+    assert f"{sent.path}?{sent.query}".rstrip("?") == path
+    assert [value for name, value in sent.headers if name == "authorization"] == [f"Bearer {LOGIN}"]
+    assert sent.header("x-app") == "cli"
+    assert daemon.agent_token not in str(sent)
+    for row in daemon.get("/reef/records?limit=3")["items"]:
+        assert LOGIN not in str(daemon.control("GET", f"/reef/traces/{row['receipt']}"))
+    for file in daemon.home.root.rglob("*"):
+        assert not file.is_file() or LOGIN.encode() not in file.read_bytes()
 
 
 def test_what_belongs_to_no_conversation_is_kept_together(daemon: RunningDaemon, provider: Provider) -> None:

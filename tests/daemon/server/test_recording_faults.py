@@ -1,8 +1,10 @@
 """The store in trouble, a real daemon before it: the agent gets its answer, and the trouble is said once."""
 
 import os
+import resource
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -98,6 +100,28 @@ def test_a_disk_that_is_full(small_home: Home, provider: Provider) -> None:
         assert recording(daemon)[0] == "on"
         # What did not fit in the log either was lost, but the line that tells of it was not written twice.
         assert said(daemon) <= 1
+
+
+def test_a_home_that_takes_no_more_writes(reef_home: Home, provider: Provider) -> None:
+    """Every write fails, as on a disk that was mounted read-only; files stay open for reading."""
+    with daemon_on(reef_home, provider) as daemon:
+        before = asked(daemon)
+        assert kept(daemon, before)
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        lost = [asked(daemon, stream=stream) for stream in (True, False)]
+        state, detail = recording(daemon)
+        assert (state, str(reef_home.database) in str(detail)) == ("degraded", True)
+        assert kept(daemon, before)
+        told = subprocess.run(
+            [sys.executable, "-m", "reef_cli.main", "status"], env={**os.environ, "REEF_HOME": str(reef_home.root)},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert "recording  degraded" in told.stdout
+        assert "(2 not recorded)" in told.stdout
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert kept(daemon, asked(daemon))
+        assert recording(daemon) == ("on", None)
+        assert [kept(daemon, receipt) for receipt in lost] == [False, False]
 
 
 def test_a_database_that_is_damaged_while_it_is_open(reef_home: Home, provider: Provider) -> None:

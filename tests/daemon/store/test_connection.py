@@ -1,5 +1,6 @@
 """Connections and what their errors mean."""
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -39,6 +40,15 @@ def test_an_error_says_what_happened(tmp_path: Path, code: int, said: str) -> No
 def test_a_full_disk_is_never_called_damage(tmp_path: Path) -> None:
     """riffle#589."""
     assert "damaged" not in explain(failure(sqlite3.SQLITE_FULL), tmp_path / "reef.db").message
+
+
+def test_a_file_system_that_became_read_only_is_called_so() -> None:
+    """SQLite only says that a write failed; the kernel mounts a disk so after an error."""
+    mounts = (Path(line.split()[1]) for line in Path("/proc/mounts").read_text().splitlines())
+    sealed = next((one for one in mounts if one.is_dir() and os.statvfs(one).f_flag & os.ST_RDONLY), None)
+    if sealed is None:
+        pytest.skip("every file system here can be written")
+    assert "is read-only" in explain(failure(sqlite3.SQLITE_IOERR_WRITE), sealed / "reef.db").message
 
 
 def test_only_locks_are_worth_another_try() -> None:
