@@ -70,7 +70,8 @@ class TokenEngine(Protocol):
     ) -> AsyncGenerator[EngineEvent, None]:
         """Closing the generator cancels: at most 50 ms later the engine works on nothing of this request.
 
-        ``lora`` answers, None: the model alone. ``background`` requests give way to all others.
+        ``lora`` answers, None: the model alone. ``background`` requests give way to all others; at temperature 0 each
+        is answered by itself, so that the same request gets the same answer whatever else goes on.
         Raises, before or after Started: ContextOverflow, BadRequest, EngineUnavailable, EngineError, BadWeights.
         """
         ...

@@ -25,7 +25,7 @@ from recipes.base import Answer, Which
 from recipes.gate.variant import Variant
 from recipes.tasks import checks
 
-#: As many as the engine decodes together.
+#: As many as the gate asks for together.
 _AT_ONCE: Final = 8
 
 

@@ -3,9 +3,10 @@
 Verdicts keep their promise (METHODS R3): a candidate that is no better is accepted at most ``alpha`` of the time,
 though every pair is looked at. That breaks if the order of tasks depends on answers, if one prompt counts twice, if a
 pair is left out or run again until it fits, or if anything but answers and checks decides (log-probabilities accepted a
-half-shuffled signal 40-0). Answers are greedy (temperature 0), so no noise floor (R13) is measured. What noise remains
-(which requests an engine decodes together may turn a tie between two tokens: 3 of 8 answers of a model differed from
-its own) falls on both sides alike: it costs power, never error rate.
+half-shuffled signal 40-0). Answers are greedy (temperature 0), and the engine inside gives the same one each time
+(`daemon.engines.llama.alone`): with answers that moved with what else it was doing, one rule was accepted in some runs
+and turned down in others for facts that it lost or not. So no noise floor (R13) is measured. A provider's noise falls
+on both sides alike: that costs power, and only the regression set, a count, may be decided by it.
 """
 
 import time

@@ -1,8 +1,9 @@
 """Running tasks on both sides, a few at a time, and handing the pairs out one by one in a fixed order.
 
 The order comes from a hash of what the task is, so neither a recipe nor a person can put the easy ones first. Pairs
-that a job had before it was killed are not run again. A batch is decoded together because the engine decodes eight
-sequences for little more than one; who asks for the next pair still sees them one at a time.
+that a job had before it was killed are not run again. A batch is asked for together because a provider answers eight
+in the time of one (the engine inside takes them one after the other); who asks for the next pair still sees them one at
+a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence

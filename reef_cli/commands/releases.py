@@ -74,7 +74,8 @@ def show(
             output.line(f"  … {len(lines) - _LINES} more lines: --full")
     output.line()
     if told["state"] != "released":  # it is in no branch that a clone would bring
-        output.line(f"to release it all the same: reef releases approve {told['id']}{_only(scenario)}")
+        force = " --force" if told["gate"] and told["gate"]["verdict"] == "reject" else ""
+        output.line(f"to release it all the same: reef releases approve {told['id']}{force}{_only(scenario)}")
         return
     output.line("a copy that needs nothing of Reef:")
     for command in told["clone"]:

@@ -166,8 +166,14 @@ class Loop:
         return str(self._client.post("/reef/report", body, scope=scenario)["agent_record_id"])
 
     def _measure(self, scenario: str) -> list[Facts]:
-        """Every task of a scenario, answered by its head: one JSON line each."""
-        return list(self._client.lines("/reef/tasks/run", {"scenario": scenario}))
+        """Every task of a scenario, answered by its head: one JSON line each. An answer that did not come is no wrong
+        one: raises ReefError.
+        """
+        items = list(self._client.lines("/reef/tasks/run", {"scenario": scenario}))
+        if missing := next((item for item in items if "error" in item), None):
+            error = missing["error"]
+            raise ReefError(f"{missing['prompt']!r} got no answer: {error['message']}", hint=error["hint"])
+        return items
 
     def _told(self, items: list[Facts]) -> Facts:
         told = self._told_quietly(items)
@@ -211,6 +217,10 @@ class Loop:
             release = self._client.post(f"/reef/releases/{segment(release['id'])}/approve", {}, scope=scenario)
             self._story.say("the policy is to ask a person first: the person (scripted) approves")
         self._story.say(f"{release['state']}: {release['id']}")
+        if release["state"] == "rejected":
+            force = " --force" if gate["verdict"] == "reject" else ""
+            self._story.say("what serves stays as it is; to release the candidate all the same, marked unproven:")
+            self._story.say(f"$ reef releases approve {release['id']}{force} --scenario {scenario}")
         return self._release(str(release["id"]), scenario)
 
     def _release(self, name: str, scenario: str) -> Facts:

@@ -5,6 +5,7 @@ under other weights gives wrong answers (measured), so a LoRA adapter gets a Con
 one thread; only `abort` is set from others.
 """
 
+import contextlib
 import ctypes
 import time
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ from daemon.engines.llama.threads import Threads
 
 #: Most tokens of one llama_decode. On 2 cores 512 at once read no faster than 128, and larger ones delay the others.
 BATCH: Final = 512
+#: The same of a context for one answer alone: what a step may always have, so that every prompt is cut the same way.
+_BATCH_ALONE: Final = 64
 #: What `Context.probe` reads: plain words, which every tokenizer knows. 16 tokens at most.
 _PROBE: Final = b"The quick brown fox jumps over the lazy dog, and then it runs back home."
 
@@ -100,16 +103,19 @@ class Context:
         """``limit``: longest conversation. The memory holds two of that, so that a side request does not evict one.
 
         ``parallel`` slots, and ``background`` more for requests that give way: those never take a person's
-        conversation out of the memory while there is room. ``adapter`` is the context's from here on.
+        conversation out of the memory while there is room. ``adapter`` is the context's from here on. Without
+        ``parallel`` slots it is one for answers alone, see `alone`.
         """
         self.model = model
         self.adapter = adapter
         self.weights = adapter.lora.weights if adapter else model.digest
         self.limit = limit
+        self._alone, self._fresh = not parallel, True
+        self.batch = _BATCH_ALONE if self._alone else BATCH
         self.abort = False
         params = native.llama_context_default_params()
-        params.n_ctx = limit * min(parallel, 2)
-        params.n_batch = params.n_ubatch = BATCH
+        params.n_ctx = limit * max(min(parallel, 2), 1)
+        params.n_batch = params.n_ubatch = self.batch
         params.n_seq_max = parallel + background
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = True  # any slot may use all of it, and prefixes can be shared between slots
@@ -124,11 +130,23 @@ class Context:
         if adapter is not None:
             adapter.attach(self.handle)
         self._memory: Any = native.llama_get_memory(self.handle)
-        self._batch = _Batch(BATCH)
+        self._batch = _Batch(self.batch)
         self._never = native.ggml_abort_callback()
         self._aborting = native.ggml_abort_callback(lambda _: self.abort)  # kept: C holds only the address
         self._threads = Threads(threads)
         self.slots = tuple(Slot(number, number >= parallel) for number in range(parallel + background))
+
+    def alone(self, limit: int) -> "Context":
+        """A context for one background answer of at most ``limit`` tokens with the same weights, which nothing else has
+        been in and nothing else comes into. To be closed before this one, whose adapter it uses.
+        """
+        threads = self._threads
+        with self.model.adapters:
+            made = Context(
+                self.model, limit=limit, parallel=0, background=1, threads=threads.most, adapter=self.adapter
+            )
+        made._threads = threads  # what the machine leaves us is known already
+        return made
 
     def probe(self) -> npt.NDArray[np.float64]:
         """Log-probabilities of a fixed text's tokens after the first, which tell one set of weights from another.
@@ -162,7 +180,9 @@ class Context:
         native.llama_set_n_threads(self.handle, threads, threads)
         native.llama_set_abort_callback(self.handle, self._aborting if reads else self._never, ctypes.c_void_p(0))
         started, used = time.perf_counter(), time.process_time()
-        code = int(native.llama_decode(self.handle, self._batch.native))
+        with self.model.adapters if self._fresh else contextlib.nullcontext():
+            code = int(native.llama_decode(self.handle, self._batch.native))
+        self._fresh = False
         if not reads:
             ended = time.perf_counter()
             self._threads.note(ended - started, time.process_time() - used, ended)
@@ -193,5 +213,5 @@ class Context:
     def close(self) -> None:
         """Frees the context, then its adapter, which it used."""
         native.llama_free(self.handle)
-        if self.adapter is not None:
+        if self.adapter is not None and not self._alone:
             self.adapter.close()

@@ -32,12 +32,21 @@ class Generation:
     """A request in a slot. ``cancelled`` is set from the thread that reads commands."""
 
     def __init__(
-        self, number: int, prompt: Prompt, vocab: Vocab, *, lora: LoraFile | None = None, background: bool = False
+        self,
+        number: int,
+        prompt: Prompt,
+        vocab: Vocab,
+        *,
+        lora: LoraFile | None = None,
+        background: bool = False,
+        alone: bool = False,
     ) -> None:
+        """``alone``: in the background too, and see `daemon.engines.llama.alone`."""
         self.number = number
         self.prompt = prompt
         self.lora = lora
         self.background = background
+        self.alone = alone
         self.cancelled = False
         self.finish: FinishReason | None = None
         self.prompt_ids: list[int] = []

@@ -13,7 +13,7 @@ from typing import Final
 
 from daemon.core.errors import BadRequest, ContextOverflow, EngineError
 from daemon.core.generation import EngineEvent, Started
-from daemon.engines.llama.context import BATCH, Context, Outcome, Share
+from daemon.engines.llama.context import Context, Outcome, Share
 from daemon.engines.llama.generation import Generation
 from daemon.engines.llama.sampling import log_probability
 from daemon.engines.llama.slots import Slot, common_bytes, common_tokens, tokenize_like
@@ -201,7 +201,8 @@ class Scheduler:
         active.sort(key=lambda slot: slot.generation.number if slot.generation else 0)
         shares = [Share(slot, 1) for slot in active if slot.unread == 1]
         seconds, least = (_STEP_SHARED, _LEAST_SHARED) if shares or short else (_STEP_READING, _LEAST_READING)
-        room = min(BATCH - len(shares), max(least, int((self._speed.prompt or BATCH) * seconds)))
+        most = self.context.batch
+        room = min(most - len(shares), max(least, int((self._speed.prompt or most) * seconds)))
         for slot in active:
             if slot.unread > 1 and room > 0:
                 shares.append(Share(slot, min(slot.unread, room)))

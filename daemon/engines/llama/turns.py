@@ -19,6 +19,7 @@ import numpy as np
 from daemon.core.errors import BadWeights, EngineError
 from daemon.core.generation import EngineEvent
 from daemon.engines.base import LoraFile
+from daemon.engines.llama.alone import Alone
 from daemon.engines.llama.context import Context
 from daemon.engines.llama.frames import Loaded
 from daemon.engines.llama.generation import Generation
@@ -57,6 +58,7 @@ class Turns:
         self._probed = base.probe()
         self._base = Scheduler(base, self.speed, self._forget)
         self._live: dict[str, Scheduler] = {base.weights: self._base}
+        self._alone = Alone(self.speed, self._forget)
         self._changes: dict[str, float] = {}
         #: Requests, by number, that wait for weights: None stands for a `load`.
         self._coming: dict[LoraFile, dict[int, Generation | None]] = {}
@@ -103,9 +105,10 @@ class Turns:
         """Serve until `stop`; sleeps while there is nothing to do."""
         while self._receive():
             self.round_began = time.monotonic()
-            for scheduler in self._live.values():
+            for scheduler in self._schedulers():
                 scheduler.drop_cancelled()
             self._step()
+            self._out += self._alone.turn()
             self._give_back()
             if self._out:
                 self._send(self._out)
@@ -115,6 +118,7 @@ class Turns:
 
     def close(self) -> None:
         """Free every context but the first one. After `run`."""
+        self._alone.close()
         for scheduler in self._live.values():
             if scheduler is not self._base:
                 scheduler.context.close()
@@ -130,8 +134,11 @@ class Turns:
             told()
         return True
 
+    def _schedulers(self) -> list[Scheduler]:
+        return [*self._live.values(), *self._alone.at_work]
+
     def _busy(self, background: bool) -> list[Scheduler]:
-        return [scheduler for scheduler in self._live.values() if scheduler.has_work(background=background)]
+        return [scheduler for scheduler in self._schedulers() if scheduler.has_work(background=background)]
 
     def _step(self) -> None:
         people, behind = self._busy(False), self._busy(True)
@@ -153,7 +160,9 @@ class Turns:
             self._since = time.monotonic()
         lora = generation.lora
         scheduler = self._live.get(lora.weights) if lora else self._base
-        if scheduler is not None:
+        if scheduler is not None and generation.alone:
+            self._out += self._alone.submit(generation, scheduler)
+        elif scheduler is not None:
             scheduler.submit(generation)
         elif lora is not None:
             self._want(lora, generation.number, generation)
@@ -217,8 +226,7 @@ class Turns:
             self._discard(context)
             return
         try:
-            with context.model.adapters:
-                probed = context.probe()
+            probed = context.probe()
         except EngineError:
             self._discard(context)
             raise
@@ -241,7 +249,7 @@ class Turns:
         if not self.loras:
             return
         latest = max(self._live.values(), key=lambda scheduler: scheduler.used)
-        busy = {*self._busy(False), *self._busy(True), self._base, latest}
+        busy = {*self._busy(False), *self._busy(True), *self._alone.owners, self._base, latest}
         spare = sorted((one for one in self._live.values() if one not in busy), key=lambda scheduler: scheduler.used)
         over, long_ago = self.loras - KEPT, time.monotonic() - _UNUSED_SECONDS
         for number, scheduler in enumerate(spare):

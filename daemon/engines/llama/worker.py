@@ -133,8 +133,9 @@ class Served:
                 return
             sampler = Sampler(self.model.vocab, request.sampling, self._defaults, forced_grammar(request))
             prompt = Prompt.of(request, text, sampler)
-            background = command.get("background", False)
-            self.turns.submit(Generation(number, prompt, self.model.vocab, lora=lora, background=background))
+            vocab, background = self.model.vocab, command.get("background", False)
+            alone = background and request.sampling.temperature == 0
+            self.turns.submit(Generation(number, prompt, vocab, lora=lora, background=background, alone=alone))
         except EngineError as error:
             self._output.send({"events": [[number, "Error", encode_error(error)]]})
         except Exception as error:  # an edge: one request's odd input must not end the thread that serves all

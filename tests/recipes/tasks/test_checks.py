@@ -75,6 +75,16 @@ def test_an_expression_that_backtracks_without_end_is_stopped(monkeypatch: pytes
     assert failure(Check(expression=r"(a+)+$"), "a" * 60 + "b") == "the expression took longer than 0.5 s"
 
 
+def test_a_machine_that_is_busy_fails_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What counts is the expression's own time of the processor, which a job of the lowest priority may wait for."""
+    late = tmp_path / "python"
+    late.write_text(f'#!/bin/sh\nsleep 0.6\nexec {sys.executable} "$@"\n')
+    late.chmod(0o700)
+    monkeypatch.setattr(checks, "EXPRESSION_SECONDS", 0.4)
+    monkeypatch.setattr(sys, "executable", str(late))
+    assert failure(Check(expression="Tokyo"), "It is Tokyo.") is None
+
+
 def test_an_expression_too_deep_fails_the_answer_only() -> None:
     assert failure(Check(expression="(" * 300 + "a" + ")" * 300), "a") in (None, "the expression failed")
 

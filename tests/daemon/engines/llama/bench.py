@@ -53,13 +53,22 @@ class Bench:
             self.order.append(number)
         self._news.put(None)
 
-    def submit(self, text: str, tokens: int = 8, *, lora: LoraFile | None = None, background: bool = False) -> int:
+    def submit(
+        self,
+        text: str,
+        tokens: int = 8,
+        *,
+        lora: LoraFile | None = None,
+        background: bool = False,
+        alone: bool = False,
+    ) -> int:
         number = next(self._numbers)
         sampling = Sampling(max_tokens=tokens, temperature=0)
         request = ChatRequest("m", (Message("user", (Text(text),)),), sampling=sampling)
         sampler = Sampler(self.model.vocab, sampling, Defaults())
         prompt = Prompt.of(request, text.encode(), sampler)
-        self.turns.submit(Generation(number, prompt, self.model.vocab, lora=lora, background=background))
+        vocab, background = self.model.vocab, background or alone
+        self.turns.submit(Generation(number, prompt, vocab, lora=lora, background=background, alone=alone))
         return number
 
     def load(self, lora: LoraFile) -> float:

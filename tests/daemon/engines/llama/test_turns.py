@@ -1,6 +1,5 @@
 """Several sets of weights at once on one thread, with the real model and adapters that say something else each."""
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,25 +15,12 @@ from daemon.engines.llama import scheduler, turns
 from daemon.engines.llama.model import Model
 from daemon.engines.llama.turns import KEPT
 from tests.daemon.engines.llama.bench import Bench
-from tests.fakes.lora import Tensors, lora_file
+from tests.fakes.lora import Tensors
 from tests.fakes.reader import Reader
 
 pytestmark = pytest.mark.engine
 
 PROMPT = "The quick brown fox jumps over the"
-
-
-@pytest.fixture(scope="module")
-def new_lora(model_path: Path, model: Model, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., LoraFile]:
-    """Adapters for the test model, whose digest is made up."""
-
-    def make(seed: int = 1, scale: float = 0.1, change: Callable[[Tensors], None] | None = None) -> LoraFile:
-        made = lora_file(model_path, tmp_path_factory.mktemp("lora"), seed=seed, scale=scale, change=change)
-        data = made.path.read_bytes().replace(made.base.encode(), model.digest.encode())
-        made.path.write_bytes(data)
-        return LoraFile(made.path, hashlib.sha256(data).hexdigest(), model.digest)
-
-    return make
 
 
 @pytest.fixture(scope="module")
