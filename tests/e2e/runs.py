@@ -28,11 +28,14 @@ KEY: Final = "sk-canary-9f8e7d6c5b4a39281706"
 PROMPT: Final = "create hello.txt"
 AGAIN: Final = "once more"
 _SECONDS: Final = 180
+#: A stream that ends before its first word, which Reef tells as 502.
+EMPTY: Final = Fault(after=0)
 #: A bad quarter of an hour: an answer comes after two failures, three times.
 FAULTS = (
     *(2 * [Fault(status=429, headers={"retry-after": "1"})]),
     Fault(),
-    *(2 * [Fault(status=500)]),
+    Fault(status=500),
+    EMPTY,
     Fault(),
     Fault(drop=True),
     Fault(after=4),
@@ -168,7 +171,10 @@ def faults(run: Run) -> Counter[str]:
     """Of the conversation only: what becomes of a title is nobody's concern."""
     if run.agent.calls:
         run.provider.faulty = lambda asked: bool(asked.get("tools"))
-    run.provider.faults.extend(FAULTS if run.agent.turns == 3 else (fault for fault in FAULTS if fault != Fault()))
+    turns = run.agent.turns == 3
+    # The drop after it must meet a connection that was used before.
+    sent = (Fault(status=502) if fault is EMPTY and not (turns and run.agent.streams) else fault for fault in FAULTS)
+    run.provider.faults.extend(fault for fault in sent if turns or fault != Fault())
     run.ask(PROMPT)
     broken = sum(record["end"] != "ok" for record in run.daemon.get("/reef/records")["items"])
     return Counter(tool=len(run.agent.statuses), retried=broken - run.agent.resumes)

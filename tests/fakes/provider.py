@@ -232,11 +232,12 @@ class Provider:
 
     async def _count(self, request: Request) -> Response:
         received = await self._note(request)
-        return await self._faulted(request) or JSONResponse({"input_tokens": len(received.body) // 4})
+        return await self._faulted(request, received) or JSONResponse({"input_tokens": len(received.body) // 4})
 
-    async def _faulted(self, request: Request) -> Response | None:
+    async def _faulted(self, request: Request, received: Received) -> Response | None:
         """The fault of a request that is no conversation."""
-        fault = self.faults.popleft() if self.faults else Fault()
+        asked = received.json() if received.body else {"method": received.method}
+        fault = self.faults.popleft() if self.faults and self.faulty(asked) else Fault()
         if fault.hang:
             await _left(request)
         if fault.status is None:
@@ -252,7 +253,7 @@ class Provider:
 
     async def _unknown(self, request: Request) -> Response:
         received = await self._note(request)
-        if (faulted := await self._faulted(request)) is not None:
+        if (faulted := await self._faulted(request, received)) is not None:
             return faulted
         if received.path.startswith("/v1/moved"):
             return Response(status_code=307, headers={"location": "/v1/models"})

@@ -10,7 +10,7 @@ from tests.fakes.exchanges import system, transcript, user
 
 
 def remembered(seq: int, size: int) -> Remembered:
-    return Remembered(seq, (1, "ses_1"), (), (), (), (), Frame(b"", b"", b""), 1, b"", size)
+    return Remembered(seq, (1, "ses_1"), False, (), (), (), (), Frame(b"", b"", b""), 1, b"", size)
 
 
 def test_what_is_at_hand_is_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,9 +42,11 @@ def test_what_waits_for_the_index_is_bounded_and_taken_once(monkeypatch: pytest.
     waits, said = Unread(), user("x" * 10)
     for seq in range(4):
         waits.put(seq, (said,))
-    assert [waits.take(seq) for seq in range(4)] == [(said,), (said,), None, None], "the rest is read again"
+    waits.put(4, (said, said), 1)
+    assert [waits.take(seq) for seq in range(4)] == [((said,), 0), ((said,), 0), None, None], "the rest is read again"
+    assert waits.take(4) == ((said, said), 1), "but not what is begun"
     waits.put(5, (said, said))
-    assert waits.take(5) == (said, said)
+    assert waits.take(5) == ((said, said), 0)
     assert waits.take(5) is None
     waits.put(6, (said,))
     waits.forget()

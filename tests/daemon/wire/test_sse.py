@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.sse import LIMIT, EventReader, Relay, events, looks_like_events, says_nothing, whole
+from daemon.wire.sse import _LAST, LIMIT, EventReader, Relay, _last, events, looks_like_events, says_nothing, whole
 
 CHAT = (
     b'data: {"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}\n\n'
@@ -292,3 +292,17 @@ def test_the_last_event_of_a_responses_stream_is_held_however_large() -> None:
     assert b"".join(relay.feed(last[i : i + 5000]) for i in range(0, len(last), 5000)) == b""
     assert relay.complete
     assert relay.release() == last
+
+
+WORDS = (
+    b'data: event: { } x [DONE] message_stop error "type": "message_stop" "response.completed" '
+    b'"response.failed" response.incomplete "error" "error":{ "detail":" "object":'
+)
+
+
+@given(st.lists(st.sampled_from([b"\n", b"\r", b" ", *WORDS.split()]), max_size=30))
+def test_an_end_is_found_wherever_its_words_stand(pieces: list[bytes]) -> None:
+    """Looking from the first word's line on finds what looking at all of it finds."""
+    seen = b"".join(pieces)
+    expected, found = _LAST.search(seen), _last(seen)
+    assert (found and (found.span(), found["end"])) == (expected and (expected.span(), expected["end"]))
