@@ -16,6 +16,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Final, NamedTuple
 
 from daemon.core.records import Dialect, StoredMessage
+from daemon.store import unspaced
 from daemon.store.connection import Reader, in_parts
 from daemon.store.packing import Packer
 
@@ -155,7 +156,7 @@ def messages(reader: Reader, ids: Sequence[int]) -> list[StoredMessage]:
 def words(added: Iterable[StoredMessage]) -> str:
     """What the full-text index holds of a record that added these. The same text again takes it out."""
     text = "\n".join(message.text for message in added if message.role != "system")
-    return text.encode("utf-8", "replace").decode()
+    return unspaced.spread(text.encode("utf-8", "replace").decode())
 
 
 def raws(reader: Reader, ids: Sequence[int]) -> list[bytes]:
