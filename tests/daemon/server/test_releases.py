@@ -184,8 +184,12 @@ def test_watchers_are_told_of_a_release(daemon: RunningDaemon, store: Releases) 
 def test_a_release_is_in_the_audit_log_by_its_ids(daemon: RunningDaemon, store: Releases) -> None:
     waits = store.propose(candidate("job_a1", scenario="audited"), ACCEPTED)
     _, release = approve(daemon, waits.id, "audited")
-    told = [row["facts"] for row in daemon.get("/reef/audit?limit=200")["items"] if row["event"] == "release"]
-    (entry,) = [facts for facts in told if facts["id"] == release["id"]]
+
+    def entries() -> list[dict[str, Any]]:
+        rows = daemon.get("/reef/audit?limit=200")["items"]
+        return [row["facts"] for row in rows if row["event"] == "release" and row["facts"]["id"] == release["id"]]
+
+    (entry,) = until(entries, "the entry, which is written after the answer")
     assert (entry["scenario"], entry["state"], entry["commit"]) == ("audited", "released", release["commit"])
     assert "reason" not in entry
 
