@@ -19,7 +19,7 @@ class AuditRow:
 @dataclass(frozen=True, slots=True)
 class Purge:
     """What is to be forgotten: records for which all that is given holds. ``before_ns``: of sessions whose last record
-    is older; ``repository``: of sessions in that folder or below.
+    is older; ``repository``: of sessions in that folder or below. ``sums``: those by hour and day forget them, too.
     """
 
     sessions: tuple[str, ...] = ()
@@ -27,6 +27,7 @@ class Purge:
     before_ns: int | None = None
     scenario: str | None = None
     repository: str | None = None
+    sums: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,19 +63,24 @@ def _envelopes(store: Store, session: SessionRow) -> Iterator[dict[str, Any]]:
     receipts: list[str] = []
     for row in _records(store, session):
         receipts.append(row.receipt)
-        request = _json(store.request(row.receipt))
-        payload = request if isinstance(request, dict) else {"request": request}
-        stored = store.answer(row.receipt)
-        if stored is not None:
-            payload["response"] = _response(row, stored)
-        yield {"agent_record_id": row.receipt, "request_type": "inference", "payload": payload}
+        yield envelope(store, row)
     reports = {one.id: one for said in store.reports_on(receipts).values() for one in said if one.undone_ns is None}
     for report in reports.values():
         here = [receipt for receipt in report.references if receipt in receipts]
-        payload = {"references": here, "score": report.score, "feedback": report.feedback}
+        payload: dict[str, Any] = {"references": here, "score": report.score, "feedback": report.feedback}
         payload |= {"metadata": dict(report.metadata)} if report.metadata else {}
         said = {name: value for name, value in payload.items() if value is not None}
         yield {"agent_record_id": report.id, "request_type": "report", "payload": said}
+
+
+def envelope(store: Store, row: RecordRow) -> dict[str, Any]:
+    """A record as the published protocol has it."""
+    request = _json(store.request(row.receipt))
+    payload = request if isinstance(request, dict) else {"request": request}
+    stored = store.answer(row.receipt)
+    if stored is not None:
+        payload["response"] = _response(row, stored)
+    return {"agent_record_id": row.receipt, "request_type": "inference", "payload": payload}
 
 
 def _response(row: RecordRow, stored: StoredMessage) -> dict[str, Any]:

@@ -146,10 +146,16 @@ class Store:
         return self._pool.read(sessions.session, id)
 
     def records(
-        self, *, session: str | None = None, limit: int = 50, before: str | None = None, after: str | None = None
+        self,
+        *,
+        session: str | None = None,
+        scenario: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
+        after: str | None = None,
     ) -> tuple[list[RecordRow], str | None]:
         """Latest first, or with ``after`` (a seq) oldest first; with the cursor of the next page."""
-        return self._pool.read(records.records, session, limit, before=before, after=after)
+        return self._pool.read(records.records, limit, session=session, scenario=scenario, before=before, after=after)
 
     def search(self, query: Query, *, limit: int = 50, before: str | None = None) -> SearchPage:
         """Records that a query finds, newest first. A page may be short and have a next one."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from daemon.store import feedback, sessions, spans
+from daemon.store import feedback, rollups, sessions, spans
 from daemon.store import messages as content
 from daemon.store.connection import Reader, marks
 from daemon.store.requests import message_ids, packed, unpacked
@@ -62,8 +62,10 @@ def hints(reader: Reader, seqs: Sequence[int]) -> Hints:
     return found
 
 
-def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int], known: Hints) -> Removed:
-    """Remove at most `BATCH` records, whose `hints` are ``known``. ``reader`` reads what was committed before."""
+def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int], known: Hints, *, sums: bool = True) -> Removed:
+    """Remove at most `BATCH` records, whose `hints` are ``known``. ``reader`` reads what was committed before.
+    ``sums``: those by hour and day lose their part, too.
+    """
     there = tuple(seq for (seq,) in db.execute(f"SELECT seq FROM record WHERE seq IN ({marks(seqs)})", seqs))
     if not there:
         return Removed()
@@ -74,6 +76,8 @@ def remove(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int], known: H
         for sql, key in known.get(seq, ()):
             db.execute(sql, key)
     reports = _reports(db, gone)
+    if sums:
+        rollups.take_away(db, gone.seqs)
     _delete(db, gone)
     ended = _sessions(db, reader, gone)
     db.execute(

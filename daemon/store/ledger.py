@@ -89,11 +89,12 @@ class Ledger:
         self.unread.put(seq, (*transcript.messages[seen:], *answers))
         self._bodies(db, incoming, seq, place.parent)
         self._points(db, incoming, seq, None if answer is None else answer.key)
-        self._count(db, incoming, place, (session, seq))
+        titled = known is not None and known.titled and known.session[0] == session
+        titled = self._count(db, incoming, place, (session, seq), titled=titled)
         self._recent.put(
             exchange.scenario, exchange.dialect, transcript,
             Remembered(
-                seq, (session, uid), raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
+                seq, (session, uid), titled, raws, kept, chain, () if answer is None else (answer,), frame, frame_id,
                 frame_hash, size,
             ),
         )  # fmt: skip
@@ -110,9 +111,9 @@ class Ledger:
             found += [(point, True) for point in ends if point is not None]
         db.executemany("INSERT OR IGNORE INTO point VALUES (?,?,?)", [(h, seq, a) for h, a in found])
 
-    def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
+    def _count(self, db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int], *, titled: bool) -> bool:
         exchange, (_, seq) = new.exchange, at
-        sessions.count(db, new, place, at)
+        titled = sessions.count(db, new, place, at, titled=titled)
         self._counts.add(
             rollups.Counted(
                 seq, exchange.started_ns, new.scenario, new.agent, self._names.id(db, exchange.model_asked),
@@ -123,6 +124,7 @@ class Ledger:
         )  # fmt: skip
         if new.transcript.answer_id is not None:
             db.execute("INSERT OR IGNORE INTO answer_id VALUES (?,?,?)", (new.scenario, new.transcript.answer_id, seq))
+        return titled
 
     def _messages(
         self, db: sqlite3.Connection, prepared: Prepared, raws: tuple[bytes, ...], known: Remembered | None
@@ -135,7 +137,7 @@ class Ledger:
             if known is None
             else list(known.chain[: common + 1])
         )
-        alike = {} if known is None else {item.key: item.id for item in (*known.kept[common:], *known.answers)}
+        alike = {} if known is None else {item.key: item for item in (*known.kept[common:], *known.answers)}
         for message in transcript.messages[common:]:
             item = keep_message(db, self._packer, exchange.dialect, message, like=alike.get(message.key))
             kept.append(item)

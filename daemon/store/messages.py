@@ -16,6 +16,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Final, NamedTuple
 
 from daemon.core.records import Dialect, StoredMessage
+from daemon.store import unspaced
 from daemon.store.connection import Reader, in_parts
 from daemon.store.packing import Packer
 
@@ -62,17 +63,19 @@ def digest(data: bytes) -> bytes:
 
 
 def keep_message(
-    db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage, *, like: int | None = None
+    db: sqlite3.Connection, packer: Packer, dialect: Dialect, message: StoredMessage, *, like: Kept | None = None
 ) -> Kept:
-    """Store ``message`` unless its bytes are there already; ``like`` is the id of one with the same key. Only inside
+    """Store ``message`` unless its bytes are there already; ``like`` is one with the same key. Only inside
     the writer's transaction."""
     hash = digest(message.raw)
+    if like is not None and like.hash == hash:
+        return like
     row = db.execute("SELECT id, key FROM message WHERE hash = ? AND dialect = ?", (hash, dialect)).fetchone()
     if row is not None:
         return Kept(row[0], hash, row[1])
     text_at, text_bytes = _place_of_text(message)
     whole = message.raw if text_at is not None else message.raw + message.text.encode("utf-8", "surrogatepass")
-    base, dictionary = (None, None) if like is None or len(whole) < _WORTH_BASE else _base(db, packer, like)
+    base, dictionary = (None, None) if like is None or len(whole) < _WORTH_BASE else _base(db, packer, like.id)
     cursor = db.execute(
         "INSERT INTO message (hash, dialect, key, role, base, raw_bytes, text_at, text_bytes, body)"
         " VALUES (?,?,?,?,?,?,?,?,?)",
@@ -153,7 +156,7 @@ def messages(reader: Reader, ids: Sequence[int]) -> list[StoredMessage]:
 def words(added: Iterable[StoredMessage]) -> str:
     """What the full-text index holds of a record that added these. The same text again takes it out."""
     text = "\n".join(message.text for message in added if message.role != "system")
-    return text.encode("utf-8", "replace").decode()
+    return unspaced.spread(text.encode("utf-8", "replace").decode())
 
 
 def raws(reader: Reader, ids: Sequence[int]) -> list[bytes]:
@@ -187,18 +190,15 @@ def _text(row: _Row, data: bytes) -> str:
 
 def _rows(reader: Reader, ids: Sequence[int]) -> dict[int, tuple[_Row, bytes]]:
     """Each row with its body unpacked."""
-    rows = _select(reader, ids)
-    bases = {row.base for row in rows.values() if row.base is not None}
-    unpacked = {row.id: reader.packer.unpack(row.body) for row in _select(reader, bases).values()}
-    return {
-        row.id: (row, reader.packer.unpack(row.body, None if row.base is None else unpacked[row.base]))
-        for row in rows.values()
-    }
+    rows, unpack = _select(reader, ids), reader.packer.unpack
+    bases = {row.base for row in rows if row.base is not None}
+    like = {row.id: unpack(row.body) for row in _select(reader, bases)}
+    return {row.id: (row, unpack(row.body, None if row.base is None else like[row.base])) for row in rows}
 
 
-def _select(reader: Reader, ids: Iterable[int]) -> dict[int, _Row]:
-    rows: dict[int, _Row] = {}
+def _select(reader: Reader, ids: Iterable[int]) -> list[_Row]:
+    rows: list[_Row] = []
     for part, marks in in_parts(sorted(set(ids))):
         sql = f"SELECT {','.join(_Row._fields)} FROM message WHERE id IN ({marks})"
-        rows.update((row[0], _Row(*row)) for row in reader.db.execute(sql, part))
+        rows += map(_Row._make, reader.db.execute(sql, part))
     return rows

@@ -67,7 +67,7 @@ class Purges:
             with self._pool.reader() as reader:
                 seqs = _select(reader, wanted)
                 planned = _plan(reader, seqs)
-            removed = self._remove(seqs, progress)
+            removed = self._remove(seqs, progress, sums=wanted.sums)
             removed.messages = self._sweep(progress)
             facts = _facts(wanted) | {"records": removed.records, "sessions": removed.sessions}
             if removed.records:
@@ -91,7 +91,7 @@ class Purges:
         self._reindex(progress)
         return self._clean(compact=compact)
 
-    def _remove(self, seqs: Sequence[int], progress: Progress) -> forget.Removed:
+    def _remove(self, seqs: Sequence[int], progress: Progress, *, sums: bool = True) -> forget.Removed:
         removed = forget.Removed()
         known: forget.Hints = {}
         for start in range(0, len(seqs), forget.BATCH):
@@ -99,14 +99,17 @@ class Purges:
             if start % _HINTED == 0:
                 with self._pool.reader() as reader:
                     known = forget.hints(reader, seqs[start : start + _HINTED])
-            removed.add(self._transact(self._removing(seqs[start : start + forget.BATCH], known)).result())
+            removing = self._removing(seqs[start : start + forget.BATCH], known, sums=sums)
+            removed.add(self._transact(removing).result())
         return removed
 
-    def _removing(self, batch: Sequence[int], known: forget.Hints) -> Callable[[sqlite3.Connection], forget.Removed]:
+    def _removing(
+        self, batch: Sequence[int], known: forget.Hints, *, sums: bool
+    ) -> Callable[[sqlite3.Connection], forget.Removed]:
         def apply(db: sqlite3.Connection) -> forget.Removed:
             self._forget()
             with self._pool.reader() as reader:
-                return forget.remove(db, reader, batch, known)
+                return forget.remove(db, reader, batch, known, sums=sums)
 
         return apply
 

@@ -14,6 +14,7 @@ from typing import Final
 from daemon.core.errors import UsageError
 from daemon.core.records import End, Kind
 from daemon.core.rows import SignalName
+from daemon.store.unspaced import is_pieced
 
 #: ``field:"a value"``, ``"a phrase"`` or what stands between blanks, each with a minus before it or not.
 _TERM: Final = re.compile(r'(-?)(?:([A-Za-z_]+):(?![/\\:])(?:"([^"]*)"|(\S+))|"([^"]*)"?|(\S+))')
@@ -78,7 +79,7 @@ class _Texts:
             return
         beginning = text.endswith("*") and len(parts) == 1
         self.words += [f"{parts[0]}*"] if beginning else parts
-        if not beginning and parts != [text]:
+        if is_pieced(text) or (not beginning and parts != [text]):
             self.phrases.append(text.strip("*"))
 
 

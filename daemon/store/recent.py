@@ -25,8 +25,9 @@ class Remembered:
     """One stored request: ``chain`` has one entry more than ``kept``."""
 
     seq: int
-    #: Its id and uid.
+    #: Its id and uid, and whether it is known to have a title.
     session: tuple[int, str]
+    titled: bool
     raws: tuple[bytes, ...]
     kept: tuple[Kept, ...]
     chain: tuple[bytes, ...]

@@ -38,7 +38,7 @@ def by_seq(reader: Reader, seq: int) -> RecordRow:
 
 
 def records(
-    reader: Reader, session: str | None, limit: int, *, before: str | None, after: str | None
+    reader: Reader, limit: int, *, session: str | None, scenario: str | None, before: str | None, after: str | None
 ) -> tuple[list[RecordRow], str | None]:
     """Latest first; with ``after``, the ones that came later, oldest first. ``session`` is a session's id."""
     if before is not None and after is not None:
@@ -48,6 +48,9 @@ def records(
     if session is not None:
         where.append("r.session = (SELECT id FROM session WHERE uid = ?)")
         values.append(session)
+    if scenario is not None:
+        where.append("r.scenario = (SELECT id FROM name WHERE text = ?)")
+        values.append(scenario)
     if before is not None:
         where.append("r.seq < ?")
         values.append(cursor_value(before))

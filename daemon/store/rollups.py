@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from daemon.core.records import Usage
 from daemon.core.rows import RollupRow
-from daemon.store.connection import Reader
+from daemon.store.connection import Reader, marks
 
 Unit = Literal["hour", "day"]
 NANOSECONDS: Final = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
@@ -87,6 +87,31 @@ class Counts:
 
     def forget(self, mark: int = 0) -> None:
         del self._new[mark:]
+
+
+def take_away(db: sqlite3.Connection, seqs: Sequence[int]) -> None:
+    """What these records added, while they are there; a row that sums up nothing goes. In the writer's transaction.
+
+    What was tried again and goes makes no turn of what stays, as a session counts them.
+    """
+    gone = marks(seqs)
+    near = f"r.session IN (SELECT session FROM record WHERE seq IN ({gone}))"
+    for unit, length in NANOSECONDS.items():
+        rows = db.execute(
+            f"""SELECT r.started_ns / {length}, r.scenario, coalesce(r.agent, 0), r.model_asked,
+            sum(g), sum(r."end" = 'ok' AND (r.kind = 'main' OR f.kind IS 'main')),
+            sum(g AND r."end" <> 'ok'), sum(g AND r.kind = 'retry'), sum(g * r.prompt_tokens),
+            sum(g * r.cached_tokens), sum(g * r.completion_tokens), sum(g * r.duration_us)
+            FROM (SELECT *, seq IN ({gone}) AS g FROM record r WHERE {near}) r
+            LEFT JOIN record f ON f.seq = r.retry_of WHERE g OR r.retry_of IN ({gone}) GROUP BY 1, 2, 3, 4""",
+            (*seqs, *seqs, *seqs),
+        ).fetchall()
+        db.executemany(_ADD, [(unit, *row[:4], *(-count for count in row[4:])) for row in rows])
+        db.executemany(
+            """DELETE FROM rollup WHERE unit = ? AND start = ? AND scenario = ? AND agent = ? AND model = ?
+            AND records < 1""",
+            [(unit, *row[:4]) for row in rows],
+        )
 
 
 def bounds(db: sqlite3.Connection, since_ns: int | None, until_ns: int | None) -> tuple[int, int | None]:

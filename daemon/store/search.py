@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from daemon.core.rows import Hit, SearchPage
 from daemon.store import messages as content
-from daemon.store import records, rollups
+from daemon.store import records, rollups, unspaced
 from daemon.store.connection import Reader, marks
 from daemon.store.pages import cursor_value, page_size
 from daemon.store.query import Field, Query
@@ -148,7 +148,7 @@ def added(reader: Reader, words: Sequence[str], limit: int) -> list[tuple[str, b
     found = reader.db.execute(
         """SELECT rowid FROM words WHERE words MATCH ?
         UNION SELECT seq FROM request WHERE seq > (SELECT indexed FROM tally) ORDER BY 1 DESC LIMIT ?""",
-        (" AND ".join(f'"{word}"' for word in words), limit),
+        (" AND ".join(map(unspaced.sought, words)), limit),
     ).fetchall()
     said: list[tuple[str, bytes]] = []
     for (seq,) in found:
@@ -236,9 +236,9 @@ def _rank(field: Field) -> int | None:
 
 
 def _match(query: Query) -> str:
-    """The words for FTS5, each quoted: it reads nothing in them as its own."""
-    wanted = [f'"{word[:-1]}" *' if word.endswith("*") else f'"{word}"' for word in dict.fromkeys(query.words)]
-    left_out = "".join(f' NOT "{word}"' for word in query.without)
+    """The words for FTS5."""
+    wanted = [unspaced.sought(word) for word in dict.fromkeys(query.words)]
+    left_out = "".join(f" NOT {unspaced.sought(word)}" for word in query.without)
     return f"({' AND '.join(wanted)}){left_out}"
 
 
@@ -258,7 +258,7 @@ def _checks(query: Query, walk: _Walk) -> tuple[str, list[object]]:
             values.append(bound)
     for word in query.without if not walk.by_words else ():
         parts.append("NOT EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = r.seq)")
-        values.append(f'"{word}"')
+        values.append(unspaced.sought(word))
     return " AND ".join(parts), values
 
 

@@ -55,11 +55,14 @@ def _claim(db: sqlite3.Connection, new: Incoming, session: int) -> None:
     )
 
 
-def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int]) -> None:
-    """Update the row of the session for a record; ``at`` is (session, seq)."""
+def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, int], *, titled: bool) -> bool:
+    """Update the row of the session for a record; ``at`` is (session, seq). Whether it is known to have a title, as
+    ``titled`` says that it did before."""
     exchange, transcript = new.exchange, new.transcript
     session, seq = at
-    said = transcript.messages
+    title, said = "", transcript.messages
+    if not titled:
+        title = titles.of(said) if place.main_line else titles.title(kinds.titled(said))
     answered = place.main_line and exchange.end is End.OK
     main = seq if place.main_line else None
     db.execute(
@@ -72,9 +75,10 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
             exchange.started_ns + max(0, exchange.duration_us) * 1000, seq, answered,
             transcript.usage.prompt, transcript.usage.completion,
             main, seq if answered else None, transcript.tools if place.main_line else None,
-            titles.of(said) if place.main_line else titles.title(kinds.titled(said)), new.agent, exchange.cwd, session,
+            title, new.agent, exchange.cwd, session,
         ),
     )  # fmt: skip
+    return titled or title != ""
 
 
 #: Of ``record r`` with ``f``, what it repeats.

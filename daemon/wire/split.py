@@ -21,6 +21,8 @@ import msgspec
 from daemon.wire import jsontext
 
 _CANDIDATES: Final = 64
+#: A body this short is cut whole: that costs less than to look for its start.
+_SHORT: Final = 8192
 #: How many starts are known, and how large their bodies may be together, each counted.
 _STARTS: Final = 32
 _STARTS_SIZE: Final = 12 * 1024 * 1024
@@ -108,6 +110,8 @@ class Splitter:
 
     def split(self, body: bytes) -> Split | None:
         """As `split`."""
+        if len(body) <= _SHORT:
+            return split(body, self._names)
         start = self._known(body)
         cut = _go_on(body, start, self._names) if start else None
         if cut is None:

@@ -24,8 +24,9 @@ def purge(  # noqa: PLR0913  # a flag each
     yes: Annotated[bool, Help("Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Removes records with all that was said about them, from every file of Reef's. Where several things are given, all
-    must hold. Releases and tasks stay, and so do agents' own transcripts.
+    """Removes records with all that was said about them, from every file of Reef's and from the sums of `reef traces
+    stats`. Where several things are given, all must hold. Releases and tasks stay, and so do agents' own transcripts.
+    What goes by itself, after privacy.retention_days, stays in the sums.
     """
     if name is None and before is None and scenario is None and repository is None:
         raise UsageError("nothing says what is to be removed", hint="reef traces purge --help")

@@ -22,6 +22,7 @@ def test_what_is_older_goes_in_batches_and_what_is_younger_stays(store: Store) -
     young = Conversation(store).turn("young")
     assert [retention.once(store, STARTED_NS) for _ in range(3)] == [20, 5, 0]
     assert [row.id for row in store.sessions()[0]] == [young.session]
+    assert sum(row.records for row in store.rollups("day", since_ns=0)) == 26  # what was used is known longer
     assert store.verify() == []
     assert store.audit.check()[2] is None
     store.close()

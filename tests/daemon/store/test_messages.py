@@ -53,7 +53,7 @@ def test_nothing_is_packed_against_something_that_is(db: sqlite3.Connection) -> 
     packer, frame, like = Packer(), 0, None
     for number in range(5):
         said = StoredMessage(b"%d" % number + b"x" * 500, bytes(16), "user", "")
-        like = keep_message(db, packer, Dialect.CHAT, said, like=like).id
+        like = keep_message(db, packer, Dialect.CHAT, said, like=like)
         frame, _ = keep_frame(db, packer, Frame(b"%d" % number + b"y" * 500, b",", b""), frame or None)
     assert db.execute("SELECT count(base), count(DISTINCT base), min(base) FROM message").fetchone() == (4, 1, 1)
     assert db.execute("SELECT count(base), count(DISTINCT base), min(base) FROM frame").fetchone() == (4, 1, 1)

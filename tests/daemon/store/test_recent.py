@@ -10,7 +10,7 @@ from tests.fakes.exchanges import system, transcript, user
 
 
 def remembered(seq: int, size: int) -> Remembered:
-    return Remembered(seq, (1, "ses_1"), (), (), (), (), Frame(b"", b"", b""), 1, b"", size)
+    return Remembered(seq, (1, "ses_1"), False, (), (), (), (), Frame(b"", b"", b""), 1, b"", size)
 
 
 def test_what_is_at_hand_is_bounded_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:

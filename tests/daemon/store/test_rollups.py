@@ -3,6 +3,9 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
+
+from daemon.core.privacy import Purge
 from daemon.core.records import End, Usage
 from daemon.core.rows import RollupRow
 from daemon.store import rollups
@@ -28,6 +31,36 @@ def test_every_record_is_counted_in_its_hour_and_its_day(store: Store) -> None:
     assert [row.start_ns % HOUR for row in hours] == [0, 0]
     assert sum(row.records for row in days) == 4
     assert sum(row.prompt_tokens for row in days) == sum(row.prompt_tokens for row in hours) > 0
+
+
+@pytest.mark.parametrize("receipts", [False, True])
+def test_what_is_purged_leaves_the_sums(store: Store, receipts: bool) -> None:
+    """Also retries, failures and turns; a scenario of which nothing is left is named nowhere."""
+    stays = Conversation(store, changes={"agent": "pi"})
+    stays.turn("q", "a")
+    before = {unit: all_rows(store, unit, "scenario", "agent", "model") for unit in ("hour", "day")}
+    gone = Conversation(store, changes={"agent": "pi"})
+    made = [
+        gone.turn("p", "b"),
+        gone.turn("p2", end=End.ERROR, status=500),
+        gone.turn("p2", "b2"),
+        gone.turn("p3", "b3", started_ns=STARTED_NS + HOUR),
+    ]
+    made += [record(store, transcript([user("x")]), scenario="client", model_asked="other")]
+    assert all_rows(store, "day", "scenario")[0].records + all_rows(store, "day", "scenario")[1].records == 6
+    named = {(one.receipt,) if receipts else (one.session,) for one in made}
+    for one in sorted(named):
+        store.purges.run(Purge(receipts=one) if receipts else Purge(sessions=one), lambda *_: None)
+    assert {unit: all_rows(store, unit, "scenario", "agent", "model") for unit in ("hour", "day")} == before
+    assert store.verify() == []
+
+
+def test_what_goes_by_its_age_stays_in_the_sums(store: Store) -> None:
+    one = Conversation(store).turn("q", "a")
+    before = all_rows(store)
+    store.purges.run(Purge(sessions=(one.session,), sums=False), lambda *_: None)
+    assert (store.counts()["records"], all_rows(store)) == (0, before)
+    assert store.verify() == []
 
 
 def test_sums_are_split_by_what_is_asked(store: Store) -> None:

@@ -1,6 +1,7 @@
 """A body is cut into messages, and joins back to the byte."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,13 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def starts_of_short_bodies_are_known_too() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("daemon.wire.split._SHORT", 0)
+        yield
 
 
 def joined(cut: Split) -> bytes:
