@@ -16,11 +16,14 @@ import sys
 import tempfile
 import time
 import tomllib
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements" / "dev.txt"
+#: pytest's exit status where no test was chosen.
+_NO_TESTS = 5
 PACKAGES = ("reef_cli", "daemon", "adapters", "recipes", "tests", "bench")
 
 
@@ -54,8 +57,9 @@ def main() -> int:
     ]
     results = [Result("setup", time.monotonic() - started, True), *_run(setup, stop=True)]
     if all(result.passed for result in results):
-        results += _run(_checks(python, pytest_arguments, fix=options.fix, slow=options.slow), stop=False)
-    return _conclude(results)
+        results += _run(_checks(python, fix=options.fix), stop=False)
+        results += _beside(_tests(python, pytest_arguments, slow=options.slow))
+    return _conclude(results, time.monotonic() - started)
 
 
 def _arguments() -> tuple[argparse.Namespace, list[str]]:
@@ -70,15 +74,23 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_known_args()
 
 
-def _checks(python: str, pytest_arguments: list[str], *, fix: bool, slow: bool) -> list[Step]:
+def _checks(python: str, *, fix: bool) -> list[Step]:
     packages = [name for name in PACKAGES if (ROOT / name).is_dir()]
-    scope = [] if slow else ["-m", "not slow"]
     return [
         Step("format", (python, "-m", "ruff", "format", *([] if fix else ["--check"]))),
         Step("lint", (python, "-m", "ruff", "check", *(["--fix"] if fix else []))),
         Step("types", (python, "-m", "mypy", f"--cache-dir={Path(python).parents[1] / 'mypy'}", *packages)),
         Step("layers", (str(Path(python).with_name("lint-imports")),)),
-        Step("tests", (python, "-m", "pytest", "--durations=10", "--durations-min=1", *scope, *pytest_arguments)),
+    ]
+
+
+def _tests(python: str, arguments: list[str], *, slow: bool) -> list[Step]:
+    """Two halves: those that ask the engine compute, the others mostly wait."""
+    pytest = (python, "-m", "pytest", "--durations=10", "--durations-min=1")
+    scope = "" if slow else " and not slow"
+    return [
+        Step("tests", (*pytest, "-m", f"not engine{scope}", *arguments)),
+        Step("engine", (*pytest, "-o", "cache_dir=.pytest_cache/engine", "-m", f"engine{scope}", *arguments)),
     ]
 
 
@@ -104,26 +116,53 @@ def _environment() -> Path:
 
 
 def _run(steps: list[Step], *, stop: bool) -> list[Result]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     results: list[Result] = []
     for step in steps:
         print(f"== {step.name}", flush=True)
         started = time.monotonic()
-        passed = subprocess.run(step.command, cwd=ROOT, env=environment).returncode == 0
+        passed = subprocess.run(step.command, cwd=ROOT, env=_variables()).returncode == 0
         results.append(Result(step.name, time.monotonic() - started, passed))
         if stop and not passed:
             break
     return results
 
 
-def _conclude(results: list[Result]) -> int:
+def _beside(steps: list[Step]) -> list[Result]:
+    """Both at once. What the second says is told once both have ended."""
+    started = time.monotonic()
+    codes: dict[Step, tuple[int, float]] = {}
+    with tempfile.TemporaryFile() as told, ExitStack() as stack:
+        running = {
+            step: stack.enter_context(
+                subprocess.Popen(step.command, cwd=ROOT, env=_variables(), stdout=out, stderr=out)
+            )
+            for step, out in zip(steps, (None, told), strict=True)
+        }
+        print(f"== {' and '.join(step.name for step in steps)}", flush=True)
+        while len(codes) < len(steps):
+            time.sleep(0.1)
+            for step in running.keys() - codes.keys():
+                if (code := running[step].poll()) is not None:
+                    codes[step] = code, time.monotonic() - started
+        told.seek(0)
+        print(f"== {steps[-1].name}", flush=True)
+        shutil.copyfileobj(told, sys.stdout.buffer)
+        sys.stdout.flush()
+    some = any(code != _NO_TESTS for code, _ in codes.values())  # -k may leave none in one of them
+    fine = (0, _NO_TESTS) if some else (0,)
+    return [Result(step.name, seconds, code in fine) for step in steps for code, seconds in [codes[step]]]
+
+
+def _variables() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def _conclude(results: list[Result], seconds: float) -> int:
     print("\n== where the time went", flush=True)
     for result in results:
         print(f"{result.name:<10} {result.seconds:8.1f} s  {'ok' if result.passed else 'FAILED'}")
     failed = [result.name for result in results if not result.passed]
-    print(
-        f"{'total':<10} {sum(result.seconds for result in results):8.1f} s  {', '.join(failed) or 'all ok'}", flush=True
-    )
+    print(f"{'total':<10} {seconds:8.1f} s  {', '.join(failed) or 'all ok'}", flush=True)
     return 1 if failed else 0
 
 

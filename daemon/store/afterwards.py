@@ -5,22 +5,27 @@ since. System prompts are left out of the index: every session has them.
 """
 
 import sqlite3
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from daemon.core.records import Dialect, End, Kind
+from daemon.core.records import Dialect, End, Kind, StoredMessage
 from daemon.store import messages as content
 from daemon.store import signals
 from daemon.store.connection import Reader
 from daemon.store.recent import Unread
 from daemon.store.requests import added
 
-#: Records a transaction: a few ms, so that a waiting record is not kept long.
-BATCH = 32
+#: Records and letters a transaction: a few ms, so that a waiting record is not kept long.
+BATCH: Final = 32
+_LETTERS: Final = 1 << 20
 
 
 def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None, unread: Unread) -> int:
-    """Do the next records inside the writer's transaction; returns how many there were. Without ``read`` there are no
-    signals."""
+    """Do the next records inside the writer's transaction; returns how many there were, `BATCH` where there is more to
+    do. Without ``read`` there are no signals.
+
+    A long one is done in parts: the index takes more words of a row, the same ones again too, so a crash costs nothing.
+    """
     mark = db.execute("SELECT indexed FROM tally").fetchone()[0]
     rows = db.execute(
         """SELECT r.seq, q.answer, q.seen, q.kept, q.ids, r.dialect, r.kind, r."end", r.parent, r.retry_of, r.edge
@@ -28,12 +33,17 @@ def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None, 
         (mark, BATCH),
     ).fetchall()
     found: list[tuple[int, list[signals.Signal]]] = []
+    room = _LETTERS
     for seq, answer, seen, kept, blob, *facts in rows:
-        said = unread.take(seq)
-        if said is None:
-            ids = added(db, seq, (seen, kept, blob))
-            said = tuple(content.messages(reader, ids if answer is None else [*ids, answer]))
-        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(said)))
+        if room <= 0:
+            break
+        said, begun = unread.take(seq) or (_said(db, reader, (seq, answer, seen, kept, blob)), 0)
+        end, room = _fits(said, begun, room)
+        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, content.words(said[begun:end])))
+        if end < len(said):
+            unread.put(seq, said, end)
+            break
+        mark = seq
         if read is not None:
             shown = _shown(db, seq, facts)
             told = (
@@ -45,8 +55,26 @@ def catch_up(db: sqlite3.Connection, reader: Reader, read: signals.Read | None, 
     if rows:
         # Each table that is written after words makes the index write what it has.
         signals.keep(db, found)
-        db.execute("UPDATE tally SET indexed = ?", (rows[-1][0],))
-    return len(rows)
+        db.execute("UPDATE tally SET indexed = ? WHERE id = 1", (mark,))
+    return BATCH if rows and mark < rows[-1][0] else len(rows)
+
+
+def _said(
+    db: sqlite3.Connection, reader: Reader, row: tuple[int, int | None, int, int, bytes]
+) -> tuple[StoredMessage, ...]:
+    """What a record added to its conversation."""
+    seq, answer, seen, kept, blob = row
+    ids = added(db, seq, (seen, kept, blob))
+    return tuple(content.messages(reader, ids if answer is None else [*ids, answer]))
+
+
+def _fits(said: Sequence[StoredMessage], begin: int, room: int) -> tuple[int, int]:
+    """Up to where messages from ``begin`` on have so many letters, one at least; and the letters left."""
+    end = begin
+    while end < len(said) and (room > 0 or end == begin):
+        room -= len(said[end].text)
+        end += 1
+    return end, room
 
 
 def _shown(db: sqlite3.Connection, seq: int, facts: list[Any]) -> signals.Shown:

@@ -127,10 +127,15 @@ def _unlink(db: sqlite3.Connection, reader: Reader, seq: int) -> None:
 
 
 def _unindex(db: sqlite3.Connection, reader: Reader, seq: int, added: list[int]) -> None:
-    (indexed,) = db.execute("SELECT indexed FROM tally").fetchone()
-    if seq <= indexed:
-        text = content.words(content.messages(reader, added))
-        db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (seq, text))
+    indexed, after = db.execute(
+        "SELECT indexed, (SELECT min(seq) FROM record WHERE seq > indexed) FROM tally"
+    ).fetchone()
+    if seq > indexed and seq != after:
+        return
+    text = content.words(content.messages(reader, added))
+    if seq == after:  # it may be there in part, but only all of a row can be taken out
+        db.execute("INSERT INTO words (rowid, text) VALUES (?,?)", (seq, text))
+    db.execute("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (seq, text))
 
 
 def index_again(db: sqlite3.Connection, reader: Reader, seqs: Sequence[int]) -> None:

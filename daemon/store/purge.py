@@ -141,10 +141,14 @@ class Purges:
         if len(seqs) > _ANEW:
             self._merge(progress)
             return
-        self._transact(lambda db: db.execute("INSERT INTO words (words) VALUES ('delete-all')") and None).result()
+        self._transact(self._emptied).result()
         for start in range(0, len(seqs), forget.BATCH):
             progress("index", start, len(seqs))
             self._transact(self._indexing(seqs[start : start + forget.BATCH])).result()
+
+    def _emptied(self, db: sqlite3.Connection) -> None:
+        self._forget()  # of what the index has in part, too
+        db.execute("INSERT INTO words (words) VALUES ('delete-all')")
 
     def _indexing(self, seqs: Sequence[int]) -> Callable[[sqlite3.Connection], None]:
         def apply(db: sqlite3.Connection) -> None:

@@ -67,24 +67,25 @@ class Recent:
 
 
 class Unread:
-    """What each record added to its conversation, its answer included, until the index has it."""
+    """What each record added to its conversation, its answer included, until the index has it, and how much of that it
+    has already."""
 
     def __init__(self) -> None:
-        self._said: dict[int, tuple[StoredMessage, ...]] = {}
+        self._said: dict[int, tuple[tuple[StoredMessage, ...], int]] = {}
         self._bytes = 0
 
-    def put(self, seq: int, said: tuple[StoredMessage, ...]) -> None:
-        """Where too much waits already it is read again later."""
+    def put(self, seq: int, said: tuple[StoredMessage, ...], begun: int = 0) -> None:
+        """Where too much waits already, what is not begun is read again later."""
         size = sum([len(message.raw) for message in said])
-        if self._bytes + size <= _UNREAD:
-            self._said[seq] = said
+        if begun or self._bytes + size <= _UNREAD:
+            self._said[seq] = said, begun
             self._bytes += size
 
-    def take(self, seq: int) -> tuple[StoredMessage, ...] | None:
-        said = self._said.pop(seq, None)
-        if said is not None:
-            self._bytes -= sum([len(message.raw) for message in said])
-        return said
+    def take(self, seq: int) -> tuple[tuple[StoredMessage, ...], int] | None:
+        found = self._said.pop(seq, None)
+        if found is not None:
+            self._bytes -= sum([len(message.raw) for message in found[0]])
+        return found
 
     def forget(self) -> None:
         self._said.clear()

@@ -126,7 +126,9 @@ async def test_a_growing_conversation_reads_only_what_is_new(engine: LlamaCpp) -
         conversation.append(say("user", f"Question {turn}: {words(6, 100 + turn)}?"))
         answer = await collect(engine, ask(*conversation, tokens=8, temperature=1.0, seed=turn))
         assert answer.started.cached_tokens >= known - 2, f"turn {turn}"
-        known = answer.finished.usage.prompt + answer.finished.usage.completion
+        # Cut inside a character it comes back changed, and is read anew.
+        whole = "\ufffd" not in answer.text
+        known = answer.finished.usage.prompt + (answer.finished.usage.completion if whole else 0)
         conversation.append(say("assistant", answer.text))
 
 

@@ -10,9 +10,16 @@ import pytest
 
 from daemon.core.records import Dialect, End, Message, Text, ToolResult
 from daemon.core.rows import SignalName
+from daemon.store import afterwards, forget
+from daemon.store.connection import Pool, open_writer
 from daemon.store.db import Store
+from daemon.store.ledger import Ledger
+from daemon.store.migrations import migrate
+from daemon.store.names import Names
+from daemon.store.preparing import Prepared
+from daemon.store.recent import Unread
 from tests.daemon.store.test_search import indexed, until
-from tests.fakes.exchanges import Conversation, record, submit, tool, transcript, user
+from tests.fakes.exchanges import Conversation, exchange, record, submit, tool, transcript, user
 
 
 def read(_: Dialect, raw: bytes) -> Message:
@@ -100,3 +107,52 @@ def test_a_load_that_never_pauses_is_caught_up_with_too(store: Store, path: Path
         assert time.monotonic() - begin < 30
         submit(store, transcript([user("q")]))
         time.sleep(0.02)
+
+
+@pytest.fixture
+def long(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[sqlite3.Connection, Unread]]:
+    """A record that takes four steps to be indexed."""
+    monkeypatch.setattr(afterwards, "_LETTERS", 40)
+    path.parent.mkdir()
+    db, ledger = open_writer(path, "normal"), Ledger(Names())
+    migrate(db)
+    made = transcript([user(f"word{n} and so on") for n in range(9)], "the end")
+    ledger.append(db, Prepared(exchange(made), made))
+    yield db, ledger.unread
+    db.close()
+
+
+def step(db: sqlite3.Connection, path: Path, unread: Unread) -> bool:
+    pool = Pool(path)
+    with pool.reader() as reader:
+        more = afterwards.catch_up(db, reader, None, unread) == afterwards.BATCH
+    pool.close()
+    return more
+
+
+def found(db: sqlite3.Connection, *words: str) -> list[int]:
+    return [db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (word,)).fetchone()[0] for word in words]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_long_record_is_indexed_in_parts(long: tuple[sqlite3.Connection, Unread], path: Path, *, again: bool) -> None:
+    """``again``: a crash on the way, then from its beginning."""
+    db, unread = long
+    assert step(db, path, unread)
+    assert step(db, path, unread)
+    assert found(db, "word0", "word8") == [1, 0]
+    steps = 1
+    while step(db, path, Unread() if again and steps == 1 else unread):
+        steps += 1
+    assert found(db, "word0", "word8", "end", "word0 AND word8") == [1, 1, 1, 1]
+
+
+def test_what_is_indexed_in_part_is_forgotten_too(long: tuple[sqlite3.Connection, Unread], path: Path) -> None:
+    db, unread = long
+    assert step(db, path, unread)
+    assert found(db, "word0") == [1]
+    pool = Pool(path)
+    with pool.reader() as reader:
+        forget.remove(db, reader, [1], {})
+    pool.close()
+    assert found(db, "word0") == [0]

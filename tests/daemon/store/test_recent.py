@@ -42,9 +42,11 @@ def test_what_waits_for_the_index_is_bounded_and_taken_once(monkeypatch: pytest.
     waits, said = Unread(), user("x" * 10)
     for seq in range(4):
         waits.put(seq, (said,))
-    assert [waits.take(seq) for seq in range(4)] == [(said,), (said,), None, None], "the rest is read again"
+    waits.put(4, (said, said), 1)
+    assert [waits.take(seq) for seq in range(4)] == [((said,), 0), ((said,), 0), None, None], "the rest is read again"
+    assert waits.take(4) == ((said, said), 1), "but not what is begun"
     waits.put(5, (said, said))
-    assert waits.take(5) == (said, said)
+    assert waits.take(5) == ((said, said), 0)
     assert waits.take(5) is None
     waits.put(6, (said,))
     waits.forget()
