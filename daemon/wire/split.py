@@ -23,12 +23,14 @@ from daemon.wire import jsontext
 _CANDIDATES: Final = 64
 #: A body this short is cut whole: that costs less than to look for its start.
 _SHORT: Final = 8192
-#: How many starts are known, and how large they may be together.
+#: How many starts are known, and how large their bodies may be together, each counted.
 _STARTS: Final = 32
 _STARTS_SIZE: Final = 12 * 1024 * 1024
 #: A body is known by all of its messages, and by all but these last: Anthropic clients move their cache marks there.
 _MOVING: Final = 3
 _END: Final = 64
+#: Compared at a time.
+_PIECE: Final = 64 << 10
 _EMPTY: Final = msgspec.Raw(b"")
 _ITEMS: Final = list[msgspec.Raw]
 _BETWEEN: Final = re.compile(rb"[\s,]*")
@@ -77,11 +79,21 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The beginning of a body up to the end of one of its messages. ``split`` is of it alone: its tail is empty, and
-    its fields are those before the messages."""
+    """The first ``size`` bytes of a body, up to the end of one of its messages. ``split`` is of them alone: its tail is
+    empty, and its fields are those before the messages. Starts of one body share it: copies take longer than all else.
+    """
 
-    prefix: bytes
+    body: bytes
+    size: int
     split: Split
+
+    def begins(self, body: bytes) -> bool:
+        known = self.body
+        return all(body.startswith(known[at : min(at + _PIECE, self.size)], at) for at in range(0, self.size, _PIECE))
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        return self.size, self.body[max(0, self.size - _END) : self.size]
 
 
 class Splitter:
@@ -113,7 +125,7 @@ class Splitter:
         with self._lock:
             for size in dict.fromkeys(reversed(self._sizes[: bisect_right(self._sizes, len(body))])):
                 start = self._starts.get((size, body[max(0, size - _END) : size]))
-                if start is not None and body.startswith(start.prefix):
+                if start is not None and start.begins(body):
                     return start
         return None
 
@@ -126,22 +138,22 @@ class Splitter:
             left_out = cut.raws[count:]
             size = len(body) - len(cut.tail) - sum(map(len, left_out)) - len(cut.separator) * len(left_out)
             own = bytes(heads.system), bytes(heads.tools)
-            self._add(_Start(body[:size], Split(cut.head, cut.separator, cut.raws[:count], b"", *own)))
+            self._add(_Start(body, size, Split(cut.head, cut.separator, cut.raws[:count], b"", *own)))
 
     def _add(self, start: _Start) -> None:
-        key = len(start.prefix), start.prefix[-_END:]
+        key = start.key
         with self._lock:
             self._drop(key)
             self._starts[key] = start
-            insort(self._sizes, key[0])
-            self._size += key[0]
+            insort(self._sizes, start.size)
+            self._size += len(start.body)
             while len(self._starts) > _STARTS or self._size > _STARTS_SIZE:
                 self._drop(next(iter(self._starts)))
 
     def _drop(self, key: tuple[int, bytes]) -> None:
-        if self._starts.pop(key, None) is not None:
-            del self._sizes[bisect_left(self._sizes, key[0])]
-            self._size -= key[0]
+        if (start := self._starts.pop(key, None)) is not None:
+            del self._sizes[bisect_left(self._sizes, start.size)]
+            self._size -= len(start.body)
 
 
 def _heads_own(head: bytes, names: Names) -> _Top | _ResponsesTop | None:
@@ -155,7 +167,7 @@ def _heads_own(head: bytes, names: Names) -> _Top | _ResponsesTop | None:
 
 def _go_on(body: bytes, start: _Start, names: Names) -> Split | None:
     """Cut what comes after a known start: it goes on inside the list of messages, so a list is put before it."""
-    known, rest = start.split, body[len(start.prefix) :]
+    known, rest = start.split, body[start.size :]
     added = split(names.opening + rest, names)
     if added is None or added.head != names.opening[:-1] or added.raws[0] != b"0":
         return None

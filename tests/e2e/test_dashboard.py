@@ -44,8 +44,7 @@ class Tmux:
 def daemon(reef_home: Home) -> Iterator[RunningDaemon]:
     with running_provider() as provider:
         provider.turns = (Turn("the answer 漢字 to rate"),)
-        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-        with running_daemon(reef_home, config) as running:
+        with running_daemon(reef_home, provider.config()) as running:
             yield running
 
 

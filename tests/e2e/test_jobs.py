@@ -39,13 +39,8 @@ def served(home: Home, *, seconds: float = 0.0, policy: str = "auto") -> Iterato
 
 
 def config(provider: Provider, seconds: float, policy: str) -> str:
-    return f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1", key: "env:REEF_TEST_KEY"}}}}
-learning: {{policy: {policy}}}
-reef: {{recipe: "my_recipe:MyRecipe", batch_size: 1, seconds: {seconds}}}
-"""
+    learns = f'{{recipe: "my_recipe:MyRecipe", batch_size: 1, seconds: {seconds}}}'
+    return provider.config(key="env:REEF_TEST_KEY") + f"learning: {{policy: {policy}}}\nreef: {learns}\n"
 
 
 def note(daemon: RunningDaemon, text: str) -> str:

@@ -142,12 +142,7 @@ def installed(module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> It
     (user / ".bashrc").write_text("# mine\n")
     (user / ".local" / "bin").mkdir(parents=True)
     with running_provider(TASK) as provider:
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: '{provider.url}/v1', key: 'env:REEF_TEST_KEY'}}}}
-models: {{scripted: p}}
-"""
+        config = provider.config(key="env:REEF_TEST_KEY") + "models: {scripted: p}\n"
         with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
             made = Installed(daemon, provider, user)
             downloads = tmp_path_factory.mktemp("downloads")

@@ -44,8 +44,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def daemon(reef_home: Home) -> Iterator[RunningDaemon]:
     with running_provider((Turn("by the moon"),)) as provider:
-        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-        running = start(reef_home, config)
+        running = start(reef_home, provider.config())
         try:
             yield running
         finally:

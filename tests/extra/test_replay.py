@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from daemon.core.paths import Home
 from tests.daemon.wire.resent import wire_bytes
 from tests.extra.test_cases import AGENTS, CAPTURES
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.serving import serving
 
 pytestmark = pytest.mark.skipif(not AGENTS, reason=f"no captures at {CAPTURES}")
 
@@ -126,13 +127,9 @@ class Again:
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Again]:
     again = Again()
-    thread = Thread(target=again.server.serve_forever, args=(0.01,))
-    thread.start()
-    yield again
-    again.left.set()
-    again.server.shutdown()
-    thread.join()
-    again.server.server_close()
+    with serving(again.server):
+        yield again
+        again.left.set()
 
 
 @pytest.fixture(scope="module")

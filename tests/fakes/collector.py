@@ -2,12 +2,13 @@
 first, one a request."""
 
 import json
-import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.fakes.serving import serving
 
 
 class Collector:
@@ -60,11 +61,5 @@ def running_collector(port: int = 0) -> Iterator[Collector]:
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     collector.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield collector
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

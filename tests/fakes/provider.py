@@ -128,6 +128,11 @@ class Provider:
         self.lost = 0
         self.transports: dict[tuple[str, int], asyncio.Transport] = {}
 
+    def config(self, **engine: object) -> str:
+        """A daemon's configuration with this provider as its only engine, ``p``; ``engine`` says more of it."""
+        settings = json.dumps({"p": {"base_url": f"{self.url}/v1", **engine}})
+        return f"server: {{port: 0}}\nengine: p\nengines: {settings}\n"
+
     def app(self) -> Starlette:
         return Starlette(
             routes=[

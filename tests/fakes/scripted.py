@@ -1,11 +1,12 @@
 """A provider that answers exactly the bytes it is given, in exactly the pieces it is given them in."""
 
-import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.fakes.serving import serving
 
 JSON = "application/json"
 SSE = "text/event-stream"
@@ -55,11 +56,5 @@ def running_scripted() -> Iterator[Scripted]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     provider.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -85,11 +85,7 @@ def shop(module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     (module_home.root / "mine.py").write_text(GOOD)
     hostile(module_home.root, "waits", "time.sleep(600)")
     with running_provider((Turn("One sentence."),)) as provider:
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1", key: "env:REEF_TEST_KEY"}}}}
-"""
+        config = provider.config(key="env:REEF_TEST_KEY")
         with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
             yield Workshop(daemon, provider, tmp_path_factory.mktemp("jobs"))
 

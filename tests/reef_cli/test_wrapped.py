@@ -6,7 +6,6 @@ import pty
 import re
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from reef_cli import lifecycle
 from reef_cli.wrapped import key_of
 from tests.fakes import agents, chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.serving import serving
 
 
 class Case:
@@ -315,10 +315,8 @@ def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
             self.wfile.write(body)
 
     home.socket.unlink(missing_ok=True)
-    with UnixStreamServer(str(home.socket), Liar) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+    with serving(UnixStreamServer(str(home.socket), Liar)):
         yield
-        server.shutdown()
     home.socket.unlink()
 
 

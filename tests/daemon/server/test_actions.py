@@ -16,10 +16,8 @@ from tests.fakes.provider import running_provider
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider() as provider:
-        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-        with running_daemon(module_home, config) as running:
-            yield running
+    with running_provider() as provider, running_daemon(module_home, provider.config()) as running:
+        yield running
 
 
 @pytest.fixture

@@ -15,13 +15,8 @@ CHAT = "/v1/chat/completions"
 @pytest.fixture(scope="module")
 def daemon(module_home: Home) -> Iterator[RunningDaemon]:
     with running_provider((Turn("Hello from the provider."),)) as provider:
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-reef: {{recipe: "recipes.sao.recipe:SAORecipe", batch_size: 1, max_staleness: 18}}
-"""
-        with running_daemon(module_home, config) as running:
+        learns = 'reef: {recipe: "recipes.sao.recipe:SAORecipe", batch_size: 1, max_staleness: 18}\n'
+        with running_daemon(module_home, provider.config() + learns) as running:
             yield running
 
 

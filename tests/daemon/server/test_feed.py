@@ -14,10 +14,8 @@ from tests.fakes.provider import Turn, running_provider
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider((Turn("Hello."),)) as provider:
-        config = f'{{server: {{port: 0}}, engine: p, engines: {{p: {{base_url: "{provider.url}/v1"}}}}}}'
-        with running_daemon(module_home, config) as running:
-            yield running
+    with running_provider((Turn("Hello."),)) as provider, running_daemon(module_home, provider.config()) as running:
+        yield running
 
 
 def say(daemon: RunningDaemon, text: str) -> str:

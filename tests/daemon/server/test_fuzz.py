@@ -1,6 +1,5 @@
 """Damaged requests and answers through a running daemon: they pass byte for byte, it goes on, the record is there."""
 
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,6 +10,7 @@ from daemon.core.paths import Home
 from daemon.core.records import Dialect
 from tests.daemon.wire.test_fuzz import damaged_answers, damaged_requests
 from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.serving import serving
 
 PATHS = {
     Dialect.CHAT: "/v1/chat/completions",
@@ -43,13 +43,10 @@ def provider() -> Iterator[Says]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        says.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    says.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    with serving(server):
         yield says
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,11 @@ from tests.fakes.provider import Turn, running_provider
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider((Turn("by the moon"),)) as provider:
-        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-        with running_daemon(module_home, config) as running:
-            yield running
+    with (
+        running_provider((Turn("by the moon"),)) as provider,
+        running_daemon(module_home, provider.config()) as running,
+    ):
+        yield running
 
 
 def inference(id: str, text: str = "2+2?", **changes: Any) -> dict[str, Any]:

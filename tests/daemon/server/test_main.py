@@ -85,29 +85,27 @@ def small_home(tmp_path: Path) -> Iterator[Home]:
 
 def test_on_a_full_disk_agents_are_answered_and_status_says_what_is_missing(small_home: Home) -> None:
     """A proxy whose log disk is full must go on (sysown/proxysql#1297)."""
-    with running_provider((Turn("answered"),)) as provider:
-        config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-        with running_daemon(small_home, config) as daemon:
-            filler = small_home.root / "filler"
-            with suppress(OSError), filler.open("wb", buffering=0) as file:
-                while file.write(b"x" * 65536):
-                    pass
+    with running_provider((Turn("answered"),)) as provider, running_daemon(small_home, provider.config()) as daemon:
+        filler = small_home.root / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(b"x" * 65536):
+                pass
 
-            def ask(text: str) -> int:
-                body = {"model": "m", "messages": [{"role": "user", "content": text}]}
-                status, _, raw = daemon.post("/v1/chat/completions", body)
-                assert b"answered" in raw
-                return status
+        def ask(text: str) -> int:
+            body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+            status, _, raw = daemon.post("/v1/chat/completions", body)
+            assert b"answered" in raw
+            return status
 
-            def full() -> bool:
-                assert ask(os.urandom(100_000).hex()) == 200
-                return bool(daemon.get("/reef/status")["recording"]["state"] == "degraded")
+        def full() -> bool:
+            assert ask(os.urandom(100_000).hex()) == 200
+            return bool(daemon.get("/reef/status")["recording"]["state"] == "degraded")
 
-            until(full, "the end of the disk")
-            assert "is full" in daemon.get("/reef/status")["recording"]["detail"]
-            filler.unlink()
-            assert ask("and again") == 200
-            until(lambda: daemon.get("/reef/status")["recording"]["state"] == "on", "space")
+        until(full, "the end of the disk")
+        assert "is full" in daemon.get("/reef/status")["recording"]["detail"]
+        filler.unlink()
+        assert ask("and again") == 200
+        until(lambda: daemon.get("/reef/status")["recording"]["state"] == "on", "space")
     store = Store.open(small_home.database)
     assert store.verify() == []
     store.close()

@@ -31,11 +31,7 @@ def serving(home: Home) -> Iterator[tuple[RunningDaemon, Provider]]:
     """A daemon with the tasks, and a provider that knows rain."""
     with running_provider() as provider:
         provider.reply = answer
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1", key: "env:REEF_TEST_KEY"}}}}
-"""
+        config = provider.config(key="env:REEF_TEST_KEY")
         with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
             assert daemon.control("POST", "/reef/tasks", {"tasks": TASKS})[0] == 200
             yield daemon, provider

@@ -26,9 +26,7 @@ def provider(one_provider: Provider) -> Provider:
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{one_provider.url}/v1", '
-    config += "dialects: [chat, messages, responses]}}\n"
-    config += 'models: {"local": embedded}\n'
+    config = one_provider.config(dialects=["chat", "messages", "responses"]) + 'models: {"local": embedded}\n'
     with running_daemon(module_home, config) as running:
         yield running
 

@@ -22,8 +22,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-    with running_daemon(module_home, config) as running:
+    with running_daemon(module_home, provider.config()) as running:
         yield running
 
 

@@ -21,8 +21,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    config = f'{{server: {{port: 0}}, engine: p, engines: {{p: {{base_url: "{provider.url}/v1"}}}}}}'
-    with running_daemon(module_home, config) as running:
+    with running_daemon(module_home, provider.config()) as running:
         yield running
 
 

@@ -17,12 +17,7 @@ WORD = "pomegranate"
 @pytest.fixture(scope="module")
 def config() -> Iterator[str]:
     with running_provider((Turn("Answered."),)) as provider:
-        yield f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-privacy: {{deny: ["/denied/*"]}}
-"""
+        yield provider.config() + 'privacy: {deny: ["/denied/*"]}\n'
 
 
 @pytest.fixture(scope="module")

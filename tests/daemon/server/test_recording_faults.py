@@ -26,8 +26,7 @@ def provider() -> Iterator[Provider]:
 
 @contextmanager
 def daemon_on(home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1"}}}}\n'
-    with running_daemon(home, config) as running:
+    with running_daemon(home, provider.config()) as running:
         yield running
 
 

@@ -21,17 +21,9 @@ def provider() -> Iterator[Provider]:
         yield running
 
 
-def config(provider: Provider) -> str:
-    return f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-"""
-
-
 @pytest.fixture(scope="module")
 def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, config(provider)) as running:
+    with running_daemon(module_home, provider.config()) as running:
         yield running
 
 
@@ -192,8 +184,12 @@ def test_watchers_are_told_of_a_release(daemon: RunningDaemon, store: Releases) 
 def test_a_release_is_in_the_audit_log_by_its_ids(daemon: RunningDaemon, store: Releases) -> None:
     waits = store.propose(candidate("job_a1", scenario="audited"), ACCEPTED)
     _, release = approve(daemon, waits.id, "audited")
-    told = [row["facts"] for row in daemon.get("/reef/audit?limit=200")["items"] if row["event"] == "release"]
-    (entry,) = [facts for facts in told if facts["id"] == release["id"]]
+
+    def entries() -> list[dict[str, Any]]:
+        rows = daemon.get("/reef/audit?limit=200")["items"]
+        return [row["facts"] for row in rows if row["event"] == "release" and row["facts"]["id"] == release["id"]]
+
+    (entry,) = until(entries, "the entry, which is written after the answer")
     assert (entry["scenario"], entry["state"], entry["commit"]) == ("audited", "released", release["commit"])
     assert "reason" not in entry
 
@@ -209,11 +205,11 @@ def test_after_kill_9_the_same_heads_serve_and_a_forged_one_does_not(reef_home: 
     store = Releases.open(reef_home)
     first = released(store, "job_1")
     second = released(store, "job_2", first.id)
-    with running_daemon(reef_home, config(provider)) as daemon:
+    with running_daemon(reef_home, provider.config()) as daemon:
         assert ask(daemon, "default") == second.id
         daemon.kill()
     (reef_home.releases / "refs/reef/default").write_text(f"{first.commit}\n")
-    with running_daemon(reef_home, config(provider)) as daemon:
+    with running_daemon(reef_home, provider.config()) as daemon:
         assert ask(daemon, "default") == second.id
         assert "the chain ends before release 2" in daemon.get("/reef/status")["notes"][0]
         until(lambda: "the chain ends before release 2" in daemon.log(), "the warning")

@@ -128,12 +128,7 @@ async def test_what_was_not_recorded_has_no_span(store: Store) -> None:
 
 def test_a_daemon_goes_on_with_the_callers_trace(reef_home: Home) -> None:
     with running_provider((Turn("Traced."),)) as provider, running_collector() as collector:
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-telemetry: {{endpoint: "{collector.url}"}}
-"""
+        config = provider.config() + f'telemetry: {{endpoint: "{collector.url}"}}\n'
         with running_daemon(reef_home, config) as daemon:
             asked = {"model": "m", "messages": [{"role": "user", "content": SAID}]}
             parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -1,6 +1,5 @@
 """The vendors' own client libraries read what the renderers write, streamed and whole."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +13,13 @@ from daemon.core.generation import EngineEvent
 from daemon.core.records import ChatRequest, Dialect, Sampling
 from daemon.wire.base import dialect
 from tests.daemon.wire.answers import called, spoken, weighed
+from tests.fakes.serving import serving
 
 ASKED = ChatRequest("m", (), include_usage=True, sampling=Sampling(logprobs=True))
 
 
 @contextmanager
-def serving(body: bytes, kind: str, status: int = 200) -> Iterator[str]:
+def answering(body: bytes, kind: str, status: int = 200) -> Iterator[str]:
     """A server that answers everything with these bytes."""
 
     class Fixed(BaseHTTPRequestHandler):
@@ -34,14 +34,9 @@ def serving(body: bytes, kind: str, status: int = 200) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Fixed) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Fixed)
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_address[1]}"
 
 
 def rendered(name: Dialect, script: list[EngineEvent], *, stream: bool) -> bytes:
@@ -54,7 +49,7 @@ def rendered(name: Dialect, script: list[EngineEvent], *, stream: bool) -> bytes
 def openai_client(script: list[EngineEvent], *, stream: bool) -> Iterator[openai.OpenAI]:
     kind = "text/event-stream" if stream else "application/json"
     with (
-        serving(rendered(Dialect.CHAT, script, stream=stream), kind) as url,
+        answering(rendered(Dialect.CHAT, script, stream=stream), kind) as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
     ):
         yield client
@@ -64,7 +59,7 @@ def openai_client(script: list[EngineEvent], *, stream: bool) -> Iterator[openai
 def anthropic_client(script: list[EngineEvent], *, stream: bool) -> Iterator[anthropic.Anthropic]:
     kind = "text/event-stream" if stream else "application/json"
     with (
-        serving(rendered(Dialect.MESSAGES, script, stream=stream), kind) as url,
+        answering(rendered(Dialect.MESSAGES, script, stream=stream), kind) as url,
         anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
     ):
         yield client
@@ -146,7 +141,7 @@ def test_openai_raises_its_own_error_for_a_prompt_too_long() -> None:
     error = ContextOverflow(9000, 8192)
     body = dialect(Dialect.CHAT).error(error.status, error.kind, error.message)
     with (
-        serving(body, "application/json", 400) as url,
+        answering(body, "application/json", 400) as url,
         openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client,
         pytest.raises(openai.BadRequestError) as caught,
     ):
@@ -158,7 +153,7 @@ def test_anthropic_raises_its_own_error_for_a_prompt_too_long() -> None:
     error = ContextOverflow(9000, 8192)
     body = dialect(Dialect.MESSAGES).error(error.status, error.kind, error.message)
     with (
-        serving(body, "application/json", 400) as url,
+        answering(body, "application/json", 400) as url,
         anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
         pytest.raises(anthropic.BadRequestError, match="prompt is too long: 9000 tokens > 8192 maximum"),
     ):
@@ -168,7 +163,7 @@ def test_anthropic_raises_its_own_error_for_a_prompt_too_long() -> None:
 def test_openai_raises_on_an_error_inside_a_stream() -> None:
     body = dialect(Dialect.CHAT).error_event(502, "engine_error", "it broke")
     with (
-        serving(body, "text/event-stream") as url,
+        answering(body, "text/event-stream") as url,
         openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client,
         pytest.raises(openai.APIError, match="it broke"),
     ):
@@ -178,7 +173,7 @@ def test_openai_raises_on_an_error_inside_a_stream() -> None:
 def test_anthropic_raises_on_an_error_inside_a_stream() -> None:
     body = dialect(Dialect.MESSAGES).error_event(502, "engine_error", "it broke")
     with (
-        serving(body, "text/event-stream") as url,
+        answering(body, "text/event-stream") as url,
         anthropic.Anthropic(base_url=url, api_key="k", max_retries=0) as client,
         pytest.raises(anthropic.APIStatusError, match="it broke"),
     ):
@@ -192,7 +187,7 @@ def test_anthropic_raises_on_an_error_inside_a_stream() -> None:
 def responses_client(script: list[EngineEvent], *, stream: bool) -> Iterator[openai.OpenAI]:
     kind = "text/event-stream" if stream else "application/json"
     with (
-        serving(rendered(Dialect.RESPONSES, script, stream=stream), kind) as url,
+        answering(rendered(Dialect.RESPONSES, script, stream=stream), kind) as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
     ):
         yield client
@@ -231,7 +226,7 @@ def test_openai_reads_a_response_that_failed_in_its_stream() -> None:
     script = spoken("Hel")
     body = renderer.event(script[0]) + renderer.event(script[1]) + renderer.error(502, "engine_error", "it broke")
     with (
-        serving(body, "text/event-stream") as url,
+        answering(body, "text/event-stream") as url,
         openai.OpenAI(base_url=url, api_key="k", max_retries=0) as client,
         client.responses.stream(model="m", input="x") as stream,
     ):

@@ -177,6 +177,16 @@ def test_what_is_known_stays_bounded() -> None:
     splitter = Splitter()
     for n in range(70):
         assert splitter.split(body_of([n, "x" * 400_000, n]))
-    known = [start.prefix for start in splitter._starts.values()]
+    known = list(splitter._starts.values())
     assert len(known) <= 32
-    assert sum(map(len, known)) <= 24 * 1024 * 1024
+    assert sum(len(start.body) for start in known) <= 12 * 1024 * 1024
+
+
+@pytest.mark.parametrize("place", [10, 65_000, 100_000, 140_000])
+def test_what_differs_far_from_its_end_is_another_start(place: int) -> None:
+    """Of the same length and with the same last bytes."""
+    text = "x" * 150_000
+    splitter = Splitter()
+    for said in (text, text[:place] + "y" + text[place + 1 :], text):
+        body = body_of([said, "the same end " * 10, "and", "more", "after", "it"])
+        assert splitter.split(body) == split(body)

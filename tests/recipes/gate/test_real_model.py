@@ -32,7 +32,7 @@ TASKS = [
 
 @dataclass
 class EngineJob(FakeJob):
-    """A job whose answers come from an engine, together as a job asks for them."""
+    """A job whose answers come from an engine, as a job asks for them: together, and behind all others."""
 
     engine: LlamaCpp | None = None
     runner: asyncio.Runner | None = None
@@ -52,7 +52,7 @@ class EngineJob(FakeJob):
 
     async def _all(self, requests: Sequence[ChatRequest]) -> list[Answer]:
         assert self.engine is not None
-        answers = await asyncio.gather(*(collect(self.engine, request) for request in requests))
+        answers = await asyncio.gather(*(collect(self.engine, request, background=True) for request in requests))
         return [
             Answer(found.text, found.finished.reason != "length", len(found.span.completion_ids), found.span.weights)
             for found in answers

@@ -17,6 +17,7 @@ from daemon.core.errors import RecipeError
 from recipes.lora import environment
 from recipes.lora.environment import Environment, command, torch_options
 from tests.conftest import ROOT
+from tests.fakes.serving import serving
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems' torch has no CUDA")
 
@@ -131,12 +132,8 @@ def index() -> Iterator[str]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 @linux

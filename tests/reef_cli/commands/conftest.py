@@ -39,14 +39,8 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(module_home: Home) -> Iterator[Served]:
-    with running_provider() as provider:
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1"}}}}
-"""
-        with running_daemon(module_home, config) as daemon:
-            yield Served(daemon, provider)
+    with running_provider() as provider, running_daemon(module_home, provider.config()) as daemon:
+        yield Served(daemon, provider)
 
 
 @pytest.fixture

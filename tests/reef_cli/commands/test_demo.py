@@ -1,14 +1,15 @@
 """`reef demo`: the whole loop on the real model, with figures that a person can rely on; and an honest exit code."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon.core.errors import ExitCode
+from daemon.core.errors import ExitCode, ReefError
 from daemon.core.paths import Home
+from reef_cli.demo.loop import Loop
 from reef_cli.demo.pi import pi
 from reef_cli.demo.story import Story
 from tests.fakes.daemon import running_daemon
@@ -39,6 +40,20 @@ def test_without_node_pi_is_left_out(
     facts = pi(reef_home, Story(as_json=False), "demo")
     assert facts == {"skipped": "there is no Node.js with npm on this machine"}
     assert capsys.readouterr().out == "   left out: there is no Node.js with npm on this machine\n"
+
+
+def test_an_answer_that_did_not_come_is_no_wrong_one(reef_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def lines(self, path: str, body: object) -> Iterator[dict[str, Any]]:
+            fact = {"task": "tsk_1", "set": "regression", "prompt": "Why?", "passed": True, "answer": "So."}
+            error = {"kind": "engine", "message": "its process ended", "hint": "reef logs"}
+            yield fact
+            yield fact | {"task": "tsk_2", "passed": False, "answer": "", "error": error}
+
+    loop = Loop(reef_home, Story(as_json=True), 0)
+    monkeypatch.setattr(loop, "_client", Broken(), raising=False)
+    with pytest.raises(ReefError, match=r"'Why\?' got no answer: its process ended"):
+        loop._measure("s")
 
 
 @pytest.mark.slow

@@ -27,11 +27,7 @@ def daemon(module_home: Home) -> Iterator[RunningDaemon]:
     hostile(module_home.root, "fails", "print('about to fail')\nraise RuntimeError('no luck\\u202e today')")
     hostile(module_home.root, "waits", "time.sleep(600)")
     with running_provider((Turn("First line.\nSecond line."),)) as provider:
-        config = f"""
-server: {{port: 0}}
-engine: p
-engines: {{p: {{base_url: "{provider.url}/v1", key: "env:REEF_TEST_KEY"}}}}
-"""
+        config = provider.config(key="env:REEF_TEST_KEY")
         with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as running:
             yield running
 
