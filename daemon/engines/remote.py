@@ -7,6 +7,7 @@ loopback provider through a proxy. Only headers that belong to one connection, a
 import asyncio
 import io
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ _HOP: Final = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade".split()
 )
+#: What stands in no header that can be sent (RFC 9110 §5): one would take the whole answer along.
+_UNSENDABLE: Final = re.compile(rb"[\x00-\x08\n-\x1f\x7f]")
 #: Not the provider's business, or written anew for it. ``expect``: the body is here already.
 _OURS_UP: Final = _HOP | {b"host", b"content-length", b"expect"}
 _CREDENTIALS: Final = frozenset((b"authorization", b"x-api-key", b"api-key", b"cookie"))
@@ -200,7 +203,7 @@ class _Response:
         self.headers: Headers = [
             (name, value)
             for name, value in raw
-            if (low := name.lower()) not in dropped and not low.startswith(b"x-reef-")
+            if (low := name.lower()) not in dropped and not low.startswith(b"x-reef-") and not _UNSENDABLE.search(value)
         ]
 
     async def chunks(self) -> AsyncIterator[bytes]:

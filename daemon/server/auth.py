@@ -181,7 +181,7 @@ def _take_path_token(scope: Scope) -> str | None:
         return None
     token, _, rest = path[3:].partition("/")
     scope["path"] = f"/{rest}"
-    scope["raw_path"] = scope["path"].encode()
+    scope["raw_path"] = b"/" + scope["raw_path"][3:].partition(b"/")[2]
     return token
 
 

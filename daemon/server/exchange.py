@@ -66,9 +66,10 @@ class Call:
     def upstream(self) -> RelayRequest:
         """The same request, below a provider's base URL: ``/v1/messages?beta=true`` → ``/messages?beta=true``.
 
-        It asks for an answer that can be recorded.
+        The path as it came, not what its escapes stand for: that would be another one. It asks for an answer that can
+        be recorded.
         """
-        path = self._scope["path"].removeprefix("/v1")
+        path = self._scope["raw_path"].decode("latin-1").removeprefix("/v1")
         query = self._scope["query_string"].decode("latin-1")
         return RelayRequest(
             method=self._scope["method"],

@@ -4,7 +4,6 @@ Facts per agent are in the tests (recorded headers of real ones). What the body 
 store's business: it matches messages, and knows agents by their prompts.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from urllib.parse import unquote
 
 from daemon.core.agents import by_user_agent
 from daemon.core.errors import UsageError
+from daemon.wire import jsontext
 
 DEFAULT_SCENARIO: Final = "default"
 _SCENARIO: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?")
@@ -97,8 +97,8 @@ def _other(field: Mapping[str, str], name: str) -> str | None:
 
 def _codex(turn: str | None) -> dict[str, Any]:
     try:
-        value = json.loads(turn) if turn else None
-    except ValueError:
+        value = jsontext.decode(turn) if turn else None
+    except jsontext.NotJson:
         return {}
     return value if isinstance(value, dict) else {}
 

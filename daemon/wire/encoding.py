@@ -73,6 +73,7 @@ def _undo(body: bytes, name: str) -> bytes:
     except (zlib.error, zstandard.ZstdError) as error:
         raise Undecodable(f"the body is not {name}: {error}") from None
     if len(plain) > LIMIT:
+        del plain  # the error's traceback would keep it
         raise Undecodable(f"the {name} body is over {LIMIT} bytes when decoded")
     return plain
 

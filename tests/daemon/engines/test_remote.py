@@ -355,6 +355,14 @@ async def test_a_doubled_transfer_encoding_is_read(lines: bytes) -> None:
     assert response.headers == []
 
 
+async def test_a_header_that_cannot_be_sent_takes_no_answer_along() -> None:
+    """aiohttp reads control characters in a value, and no server writes them."""
+    answer = b"HTTP/1.1 200 OK\r\nx-a: a\x01b\r\nx-b: caf\xc3\xa9\r\ncontent-length: 2\r\n\r\n{}"
+    async with raw_server(answer) as (authority, _), engine(f"http://{authority}") as remote:
+        response, body = await ask(remote)
+    assert (response.headers, body) == ([(b"x-b", b"caf\xc3\xa9"), (b"content-length", b"2")], b"{}")
+
+
 async def test_a_status_that_is_none_is_told() -> None:
     answer = b"HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\n{}"
     async with raw_server(answer) as (authority, _), engine(f"http://{authority}") as remote:

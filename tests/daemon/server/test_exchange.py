@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from urllib.parse import unquote
 
 from daemon.core.records import Dialect, End, Usage
 from daemon.core.redact import Redactor
@@ -10,7 +11,10 @@ from daemon.server.identity import identify
 
 
 def call(path: str = "/v1/chat/completions", query: bytes = b"") -> Call:
-    scope = {"path": path, "query_string": query, "method": "POST", "headers": [(b"user-agent", b"pi/1.6.0")]}
+    scope = {
+        "path": unquote(path), "raw_path": path.encode(), "query_string": query, "method": "POST",
+        "headers": [(b"user-agent", b"pi/1.6.0")],
+    }  # fmt: skip
     made = Call(Dialect.CHAT, scope, Redactor(b"key"))
     made.identity = identify(made.headers)
     return made
@@ -21,6 +25,12 @@ def test_a_call_goes_upstream_below_the_base_url() -> None:
     one.request = b"{}"
     sent = one.upstream()
     assert (sent.method, sent.path, sent.body) == ("POST", "/messages?beta=true", b"{}")
+
+
+def test_its_path_goes_upstream_as_it_is_escaped() -> None:
+    """Undone, the end of a line would begin a header, and a question mark a query."""
+    path = "/files/a%20b%0d%0ax:%201%3Fc%2Fd%252e"
+    assert call(f"/v1{path}").upstream().path == path
 
 
 def test_a_finished_call_becomes_an_exchange() -> None:

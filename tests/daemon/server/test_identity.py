@@ -86,9 +86,14 @@ def test_codex_tells_its_workspace_and_what_is_no_turn() -> None:
     assert identify(headers | {"x-reef-cwd": "/wrapper"}).cwd == "/wrapper"
 
 
-@pytest.mark.parametrize("turn", ["", "{", "[]", '{"workspaces": 7}', '{"workspaces": {"/x": null}}'])
+@pytest.mark.parametrize(
+    "turn",
+    ["", "{", "[]", "[" * 50_000, '{"workspaces": 7}', '{"workspaces": {"/x": null}}', '{"workspaces":{"\\ud800":{}}}'],
+)
 def test_broken_turn_metadata_is_no_trouble(turn: str) -> None:
-    assert identify({"x-codex-turn-metadata": turn}).side is False
+    who = identify({"x-codex-turn-metadata": turn})
+    assert who.side is False
+    (who.cwd or "").encode()  # half an emoji could not be stored
 
 
 def test_tags_may_tell_session_place_and_commit() -> None:

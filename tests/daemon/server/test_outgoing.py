@@ -42,6 +42,7 @@ class Client:
 def call() -> Call:
     scope = {
         "path": "/v1/chat/completions",
+        "raw_path": b"/v1/chat/completions",
         "query_string": b"",
         "method": "POST",
         "headers": [(b"user-agent", b"pi/1.6.0")],

@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import pytest
 
@@ -97,6 +98,15 @@ def test_what_belongs_to_no_conversation_is_kept_together(daemon: RunningDaemon,
     ]
     assert rows[0]["session"] == rows[1]["session"]
     assert daemon.get(f"/reef/traces/{rows[0]['session']}")["session"]["turns"] == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/a%20b", "/v1/%252e%252e/x"])
+@pytest.mark.parametrize("in_path", [False, True])
+def test_a_path_goes_up_as_it_is_escaped(daemon: RunningDaemon, provider: Provider, path: str, in_path: bool) -> None:
+    """Undone, a blank would break the request's first line, and ``%252e`` lead out of the base URL."""
+    daemon.open(f"/t/{daemon.agent_token}{path}" if in_path else path, b"", method="DELETE").read()
+    (sent,) = provider.requests
+    assert (sent.path, sent.query) == (unquote(path), "")
 
 
 def test_what_only_reads_passes_and_leaves_no_record(daemon: RunningDaemon, provider: Provider) -> None:

@@ -39,7 +39,11 @@ class Answer:
 
 async def passed(dialect: Dialect, answer: Answer) -> tuple[Call, bytes]:
     """The call afterwards, and what the client got."""
-    call = Call(dialect, {"path": "/v1/x", "query_string": b"", "method": "POST", "headers": []}, Redactor(b"key"))
+    call = Call(
+        dialect,
+        {"path": "/v1/x", "raw_path": b"/v1/x", "query_string": b"", "method": "POST", "headers": []},
+        Redactor(b"key"),
+    )
     sent: list[bytes] = []
 
     async def send(message: Message) -> None:

@@ -67,6 +67,19 @@ def test_a_step_that_fails_leaves_nothing_behind(
     assert not db.in_transaction
 
 
+def test_a_step_whose_transaction_is_over_says_why(
+    db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """SQLite ends it by itself where the disk is full: that there is none to roll back would hide that."""
+    migrate(db)
+    ends = ("CREATE TABLE one (x UNIQUE)", "INSERT INTO one VALUES (1)", "INSERT OR ROLLBACK INTO one VALUES (1)")
+    (tmp_path / "m9999_ends.py").write_text(f"STATEMENTS = {ends}")
+    monkeypatch.setattr(migrations, "__path__", [*migrations.__path__, str(tmp_path)])
+    monkeypatch.setattr(migrations, "STEPS", (*STEPS, "m9999_ends"))
+    with pytest.raises(sqlite3.IntegrityError, match=r"one\.x"):
+        migrate(db)
+
+
 def test_what_an_older_version_wrote_is_listed_and_forgotten(store: Store, path: Path) -> None:
     talks = [Conversation(store, changes={"scenario": name}) for name in ("pi", "codex", "pi")]
     first, *_ = [talk.turn(f"hello {n}", "hi") for n, talk in enumerate(talks)]
