@@ -13,7 +13,7 @@ from daemon.engines.base import Headers
 from daemon.server.exchange import RECORDED, Call
 from daemon.server.pulse import Pulse
 from daemon.wire.encoding import Undecodable, Undoing, decoded
-from daemon.wire.sse import Relay, says_nothing, whole
+from daemon.wire.sse import LIMIT, Relay, says_nothing, whole
 
 SSE: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 JSON: Final = [(b"content-type", b"application/json")]
@@ -124,9 +124,11 @@ class Outgoing:
                 raise EngineError(f"the provider's answer cannot be read: {error}", hint="reef doctor") from None
         self._capture(chunk)
         if self._relay is not None:
-            ready, self._early = self._early + self._relay.feed(chunk), b""
-            if not self.started and says_nothing(ready):
-                ready, self._early = b"", ready
+            ready = self._relay.feed(chunk)
+            if not self.started and len(self._early) < LIMIT and says_nothing(ready):
+                ready, self._early = b"", self._early + ready
+            else:
+                ready, self._early = self._early + ready, b""
         else:
             ready, self._held = self._held, chunk
         if ready:

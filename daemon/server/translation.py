@@ -13,13 +13,14 @@ from daemon.core.errors import EngineError
 from daemon.core.generation import EngineEvent, ToolStart
 from daemon.core.records import ChatRequest, Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest, RelayResponse
+from daemon.server.exchange import RECORDED
 from daemon.wire import jsontext
 from daemon.wire.base import dialect
 from daemon.wire.concede import conceded
 from daemon.wire.encoding import Undecodable, Undoing, decoded
 from daemon.wire.errors import error_message
 from daemon.wire.reader import Reader, tool_name
-from daemon.wire.sse import EventReader
+from daemon.wire.sse import LAST_LIMIT, EventReader
 
 PATHS: Final = {
     Dialect.CHAT: "/chat/completions",
@@ -108,8 +109,13 @@ class Translation:
 
 
 async def _whole(response: RelayResponse, reader: Reader) -> AsyncGenerator[EngineEvent, None]:
-    body = b"".join([chunk async for chunk in response.chunks()])
-    for event in [*reader.whole(_object(_plain(response, body))), *reader.end()]:
+    body, size = list[bytes](), 0
+    async for chunk in response.chunks():
+        body.append(chunk)
+        size += len(chunk)
+        if size > RECORDED:
+            raise _endless(RECORDED)
+    for event in [*reader.whole(_object(_plain(response, b"".join(body)))), *reader.end()]:
         yield event
 
 
@@ -120,6 +126,8 @@ async def _streamed(response: RelayResponse, reader: Reader) -> AsyncGenerator[E
         async for chunk in response.chunks():
             for event in _read(reader, stream.feed(undo.feed(chunk))):
                 yield event
+            if stream.unfinished > LAST_LIMIT:
+                raise _endless(LAST_LIMIT)
     except Undecodable as error:
         raise _unreadable(error) from None
     for event in [*_read(reader, stream.finish()), *reader.end()]:
@@ -165,6 +173,10 @@ def _plain(response: RelayResponse, body: bytes) -> bytes:
 
 def _unreadable(error: Undecodable) -> EngineError:
     return EngineError(f"the provider's answer cannot be read: {error}", hint="reef doctor")
+
+
+def _endless(limit: int) -> EngineError:
+    return EngineError(f"the provider sent over {limit >> 20} MiB that can only be read as one", hint="reef doctor")
 
 
 def _header(response: RelayResponse, name: bytes) -> str:

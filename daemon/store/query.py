@@ -25,6 +25,7 @@ _SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _HAS: Final = ("feedback", "error", "tools", "secret", "signal")
 _FAILED: Final = "failed"
 _MOST: Final = 2000
+_LATEST: Final = (1 << 63) - 1
 #: Terms that are looked for; more of them find nothing that fewer would not.
 _TERMS: Final = 32
 
@@ -126,12 +127,17 @@ def moment(name: str, value: str, now_ns: int) -> int:
     Raises UsageError that calls the value by ``name``.
     """
     if span := _SPAN.fullmatch(value):
-        return now_ns - int(span[1]) * _SECONDS[span[2]] * 1_000_000_000
+        return _known(now_ns - int(span[1]) * _SECONDS[span[2]] * 1_000_000_000)
     try:
         seconds = datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError, OSError):
         raise UsageError(f"{name}:{value} is no time", hint="for example 30m, 12h, 2d, 1w or 2026-11-30") from None
-    return int(seconds * 1_000_000_000)
+    return _known(int(seconds * 1_000_000_000))
+
+
+def _known(ns: int) -> int:
+    """The same for all records, as SQLite takes it."""
+    return min(max(ns, 0), _LATEST)
 
 
 #: The fields, with the values of those that have a closed list. ``status`` also takes a number.

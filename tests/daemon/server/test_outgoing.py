@@ -13,6 +13,7 @@ from daemon.server import outgoing as module
 from daemon.server.exchange import Call
 from daemon.server.identity import identify
 from daemon.server.outgoing import Outgoing
+from daemon.wire.sse import LIMIT
 
 SSE = [(b"content-type", b"text/event-stream")]
 JSON = [(b"content-type", b"application/json")]
@@ -74,6 +75,16 @@ async def test_a_streams_head_goes_out_with_its_first_word(client: Client, word:
     assert client.body == quiet + word == outgoing.captured()
     assert client.header(b"x-reef-agent-record-id")
     assert client.header(b"x-reef-release-id") == b"base"
+
+
+async def test_a_stream_that_says_nothing_does_not_wait_for_ever(client: Client) -> None:
+    outgoing = Outgoing(call(), client)
+    await outgoing.begin(200, SSE)
+    comment = b": " + b"x" * 1000 + b"\n\n"
+    while not client.sent:
+        assert len(outgoing.captured()) < 2 * LIMIT
+        await outgoing.feed(comment)
+    assert client.body == outgoing.captured()
 
 
 async def test_a_streams_length_is_not_told_since_its_end_must_wait(client: Client) -> None:

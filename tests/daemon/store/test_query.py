@@ -30,6 +30,9 @@ DAY = 86_400_000_000_000
         ("status:429", Query(fields=(Field("status", "429"),))),
         ("Agent:pi", Query(fields=(Field("agent", "pi"),))),
         ("since:2d", Query(since_ns=NOW - 2 * DAY)),
+        # What SQLite has no number for.
+        ("since:999999w until:9999-12-30", Query(since_ns=0, until_ns=(1 << 63) - 1)),
+        ("since:0002-01-01", Query(since_ns=0)),
         ("until:1970-01-02T00:00:00+00:00", Query(until_ns=DAY)),
         ('"unclosed phrase', Query(words=("unclosed", "phrase"), phrases=("unclosed phrase",))),
         ("Größe naïve 日本", Query(words=("Größe", "naïve", "日本"))),

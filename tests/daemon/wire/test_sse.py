@@ -245,6 +245,10 @@ def test_the_inside_of_a_long_line_is_not_taken_for_an_end() -> None:
         (b"event: pong\ndata: {}\n\n", False),
         (b'event: ping\ndata: {"choices": []}\n\n', False),
         (b": x\n\ndata: [DONE]\n\n", False),
+        # In a time that grows with their length, in whatever ways they could be read.
+        (b"\r\n" * 10_000 + b"data: [DONE]\n\n", False),
+        (b": PROCESSING\r\n\r\n" * 10_000 + b"data: [DONE]\n\n", False),
+        (b": PROCESSING\r\n\r\n" * 10_000, True),
     ],
 )
 def test_what_only_keeps_a_connection_alive_says_nothing(said: bytes, nothing: bool) -> None:
