@@ -38,10 +38,11 @@ _LINES: Final = (b"\ndata:", b"\rdata:", b"\nevent:", b"\revent:")
 _FINISH: Final = re.compile(rb"\"finish_reason\"\s*:\s*\"(error\")?")
 _FIELDS: Final = (b"data", b"event", b"id", b"retry", b":")
 _BOM: Final = b"\xef\xbb\xbf"
-#: Events that say nothing: comments, pings, and what belongs to the stream itself. Nothing is tried a second time: blank
-#: lines could be shared out in more ways than there is time for.
+#: Events that say nothing: comments, pings, and what belongs to the stream itself. Nothing is tried a second time:
+#: blank lines could be shared out in more ways than there is time for.
 _NOTHING: Final = re.compile(
-    rb"(?:(?::[^\r\n]*|event: ?ping|data: ?\{\s*(?:\"type\"\s*:\s*\"ping\"[^\r\n]*)?\}|(?:id|retry):[^\r\n]*)?[\r\n]++)*+"
+    rb"(?:(?::[^\r\n]*|event: ?ping|data: ?\{\s*(?:\"type\"\s*:\s*\"ping\"[^\r\n]*)?\}|(?:id|retry):[^\r\n]*)?"
+    rb"[\r\n]++)*+"
 )
 #: An event as nearly all are: at most a name and one line of data, perhaps behind comments.
 _PLAIN: Final = re.compile(rb"(?::[^\r\n]*\n+)*(?:event: ?([^\r\n]*)\n)?data: ?([^\r\n]*)\n\n")
