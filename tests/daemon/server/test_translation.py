@@ -1,9 +1,8 @@
 """Every dialect answered by a provider that speaks only another, through a daemon, read by the vendors' clients."""
 
-import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.client import IncompleteRead
 from typing import Any
 
@@ -12,14 +11,9 @@ import openai
 import pytest
 import zstandard
 
-from daemon.core.errors import EngineError
 from daemon.core.paths import Home
-from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
-from daemon.engines.remote import Remote
-from daemon.server import translation
-from daemon.server.translation import Translation, upstream_headers
-from daemon.wire.base import dialect as codec_of
+from daemon.server.translation import upstream_headers
 from tests.fakes.daemon import RunningDaemon, running_daemon
 from tests.fakes.provider import Call, Fault, Provider, Turn, running_provider
 
@@ -289,35 +283,6 @@ def test_a_stream_that_fails_ends_as_the_agents_dialect_has_it(
     assert (FAILED[asked] in raw) is not broke
     assert b"[DONE]" not in raw
     assert end == "incomplete"
-
-
-@STREAM
-async def test_what_never_ends_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
-    """A provider that sends one line, or one answer, without end is given up."""
-    monkeypatch.setattr(translation, "LAST_LIMIT", 1000)
-    monkeypatch.setattr(translation, "RECORDED", 1000)
-    gone = asyncio.Event()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        kind = b"text/event-stream" if stream else b"application/json"
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\n\r\ndata: ")
-        with suppress(ConnectionError):
-            while not writer.is_closing():
-                writer.write(b"x" * 100)
-                await writer.drain()
-        gone.set()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        engine = Remote("p", RemoteConfig(base_url=f"http://127.0.0.1:{port}"))
-        asked = codec_of(CHAT).parse(b'{"model":"m","messages":[{"role":"user","content":"x"}]}')
-        one = Translation(engine, CHAT, asked, "rec_1")
-        assert await one.ask([]) is None
-        with pytest.raises(EngineError, match="only be read as one"):
-            [event async for event in one.events()]
-        await one.close()
-        await engine.close()
-        await gone.wait()
 
 
 @EVERY
