@@ -67,7 +67,7 @@ def _at_login() -> None:
 
 
 def restart(*, as_json: AsJson = False) -> None:
-    """Requests in flight are finished first, at most 30 seconds. With a configuration that is wrong, nothing is stopped."""
+    """Requests in flight are finished first, at most 30 seconds. A configuration that is wrong stops nothing."""
     from daemon.core.config import load  # reads YAML, which takes longer than most commands
 
     if home().config.exists():
