@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
+from daemon.server.protocol import dated
 
 #: Routes an agent's token opens: inference, feedback, and the harness that it is to run. Reading traces and changing
 #: anything needs the control token.
@@ -100,6 +101,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        send = dated(send)
         try:
             self._admit(scope)
         except ReefError as error:

@@ -67,7 +67,11 @@ def _at_login() -> None:
 
 
 def restart(*, as_json: AsJson = False) -> None:
-    """Requests in flight are finished first, at most 30 seconds."""
+    """Requests in flight are finished first, at most 30 seconds. A configuration that is wrong stops nothing."""
+    from daemon.core.config import load  # reads YAML, which takes longer than most commands
+
+    if home().config.exists():
+        load(home().config)
     lifecycle.stop_daemon(home())
     _tell(lifecycle.ensure_daemon(home()).get("/reef/status"), "runs again", as_json)
 

@@ -27,6 +27,10 @@ def test_start_restart_stop(home: Home, reef: Reef) -> None:
     first = reef("start", "--json").json()
     assert first["running"] is True
     assert reef("start").out == f"reef runs already: {first['url']}/v1 (pid {first['pid']})\n"
+    home.config.write_text("server: {port: none}\n")
+    assert reef("restart").code == ExitCode.USAGE
+    assert reef("start").out.startswith("reef runs already")  # what is wrong stops nothing
+    home.config.write_text("server: {port: 0}\n")
     second = reef("restart", "--json").json()
     assert second["pid"] != first["pid"]
     assert reef("stop").out == "reef stopped\n"
