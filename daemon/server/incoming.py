@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope
 
 from daemon.core.errors import BadRequest, TooLarge, TooSlow
 from daemon.server.protocol import Connection
-from daemon.wire.encoding import Undecodable, decoded
+from daemon.wire.encoding import TooLong, Undecodable, decoded
 
 _T = TypeVar("_T")
 _DISCARD_SECONDS: Final = 2.0
@@ -22,12 +22,16 @@ class ClientGone(Exception):
     """The client left while its request was being read."""
 
 
-async def plain(body: bytes, encoding: str) -> bytes:
-    """A request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest."""
+async def plain(body: bytes, encoding: str, limit: int) -> bytes:
+    """A request's body as routing reads it; what goes upstream stays as it came. Raises BadRequest, and TooLarge where
+    more than ``limit`` bytes come out of it.
+    """
     if not encoding:
         return body
     try:
-        return await asyncio.to_thread(decoded, body, encoding)
+        return await asyncio.to_thread(decoded, body, encoding, limit)
+    except TooLong as error:
+        raise TooLarge(str(error), hint="set server.max_body_mb") from None
     except Undecodable as error:
         raise BadRequest(str(error), hint="send the body uncompressed") from None
 

@@ -65,21 +65,23 @@ async def count_tokens(request: Request) -> Response:
     """
     dialect = COUNTS[request.url.path]
     try:
-        raw = await read_body(request.scope, request.receive, runtime(request).config.server.max_body_mb << 20)
-        counted = await until_gone(_counted(request, dialect, raw), request.scope)
+        most = runtime(request).config.server.max_body_mb << 20
+        raw = await read_body(request.scope, request.receive, most)
+        body = await plain(raw, request.headers.get("content-encoding", ""), most)
+        counted = await until_gone(_counted(request, dialect, raw, body), request.scope)
     except ClientGone:
         counted = None
     except ReefError as error:
-        body = codec_of(dialect).error(error.status, error.kind, worded(error))
-        refused = Response(body, error.status, media_type="application/json")
+        said = codec_of(dialect).error(error.status, error.kind, worded(error))
+        refused = Response(said, error.status, media_type="application/json")
         refused.raw_headers += head_of(error)
         return refused
     return Response() if counted is None else counted  # nobody is there to read it
 
 
-async def _counted(request: Request, dialect: Dialect, raw: bytes) -> Response:
+async def _counted(request: Request, dialect: Dialect, raw: bytes, body: bytes) -> Response:
+    """``body``: what ``raw`` says, uncompressed."""
     codec = codec_of(dialect)
-    body = await plain(raw, request.headers.get("content-encoding", ""))
     target = runtime(request).router.choose(codec.peek(body).model, dialect)
     if isinstance(target.engine, RelayEngine) and dialect in target.engine.dialects and not foreign(dialect, body):
         headers = list(request.headers.raw)

@@ -126,7 +126,11 @@ class DataPlane:
         await outgoing.finish()
 
     async def _serve(self, call: Call, outgoing: Outgoing) -> None:
-        body = await plain(call.request, call.headers.get("content-encoding", ""))
+        try:
+            body = await plain(call.request, call.headers.get("content-encoding", ""), self._max_body)
+        except TooLarge:
+            call.request = b""  # nobody reads it for the record either
+            raise
         peek = call.codec.peek(body)
         call.model_asked = peek.model
         if peek.stream and self._keepalive_seconds:

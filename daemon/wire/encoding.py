@@ -18,11 +18,15 @@ class Undecodable(ValueError):
     """The encoding is unknown, or the bytes are not in it; the message says which."""
 
 
-def decoded(body: bytes, encodings: str) -> bytes:
-    """``body`` with ``content-encoding`` undone, as far as it goes when it was cut off. Raises Undecodable."""
+class TooLong(Undecodable):
+    """More bytes come out than may."""
+
+
+def decoded(body: bytes, encodings: str, limit: int = LIMIT) -> bytes:
+    """``body`` with ``content-encoding`` undone, as far as it goes when it was cut off. Raises Undecodable, TooLong."""
     for name in reversed([one.strip().lower() for one in encodings.split(",")]):
         if body and name not in ("", "identity"):
-            body = _undo(body, name)
+            body = _undo(body, name, limit)
     return body
 
 
@@ -58,29 +62,29 @@ def readable(accepted: bytes) -> bytes:
     return accepted if len(kept) == len(offers) else b",".join(kept).strip() or b"identity"
 
 
-def _undo(body: bytes, name: str) -> bytes:
+def _undo(body: bytes, name: str, limit: int) -> bytes:
     try:
         if name in ("gzip", "x-gzip"):
-            plain = zlib.decompressobj(wbits=31).decompress(body, LIMIT + 1)
+            plain = zlib.decompressobj(wbits=31).decompress(body, limit + 1)
         elif name == "deflate":
-            plain = _inflate(body)
+            plain = _inflate(body, limit + 1)
         elif name == "zstd":
             plain = (
-                zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read(LIMIT + 1)
+                zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read(limit + 1)
             )
         else:
             raise Undecodable(f"the encoding {name!r} cannot be read here")
     except (zlib.error, zstandard.ZstdError) as error:
         raise Undecodable(f"the body is not {name}: {error}") from None
-    if len(plain) > LIMIT:
+    if len(plain) > limit:
         del plain  # the error's traceback would keep it
-        raise Undecodable(f"the {name} body is over {LIMIT} bytes when decoded")
+        raise TooLong(f"the {name} body is over {limit} bytes when decoded")
     return plain
 
 
-def _inflate(body: bytes) -> bytes:
+def _inflate(body: bytes, most: int) -> bytes:
     """RFC 9110 says zlib, some servers send bare deflate."""
     try:
-        return zlib.decompressobj().decompress(body, LIMIT + 1)
+        return zlib.decompressobj().decompress(body, most)
     except zlib.error:
-        return zlib.decompressobj(wbits=-15).decompress(body, LIMIT + 1)
+        return zlib.decompressobj(wbits=-15).decompress(body, most)

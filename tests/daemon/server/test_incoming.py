@@ -86,10 +86,10 @@ async def test_work_that_ends_first_gives_its_result() -> None:
 
 
 async def test_an_encoding_is_undone_or_refused_by_name() -> None:
-    assert await plain(gzip.compress(b"{}"), "gzip") == b"{}"
-    assert await plain(b"{}", "") == b"{}"
+    assert await plain(gzip.compress(b"{}"), "gzip", 2) == b"{}"
+    assert await plain(b"{}", "", 2) == b"{}"
     with pytest.raises(BadRequest, match="'br'"):
-        await plain(b"{}", "br")
+        await plain(b"{}", "br", 2)
 
 
 async def test_a_client_that_stops_inside_its_body_is_told() -> None:

@@ -8,8 +8,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire import encoding
-from daemon.wire.encoding import Undecodable, decoded, readable
+from daemon.wire.encoding import TooLong, Undecodable, decoded, readable
 
 BODY = b'{"model":"m"}' * 50
 
@@ -77,7 +76,16 @@ def test_bytes_of_another_kind_are_told(name: str) -> None:
         decoded(b"plain text, really", name)
 
 
-def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "LIMIT", 1000)
-    with pytest.raises(Undecodable, match="over 1000 bytes"):
-        decoded(gzip.compress(bytes(100_000)), "gzip")
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("gzip", gzip.compress(bytes(100_000))),
+        ("deflate", zlib.compress(bytes(100_000))),
+        ("deflate", _bare_deflate(bytes(100_000))),
+        ("zstd", zstandard.compress(bytes(100_000))),
+    ],
+)
+def test_a_bomb_is_not_unpacked(name: str, packed: bytes) -> None:
+    with pytest.raises(TooLong, match="over 1000 bytes"):
+        decoded(packed, name, 1000)
+    assert decoded(packed, name, 100_000) == bytes(100_000)
