@@ -34,6 +34,15 @@ def test_start_restart_stop(home: Home, reef: Reef) -> None:
     assert reef("stop", "--json").json() == {"stopped": False}
 
 
+def test_a_restart_with_a_mistake_in_the_configuration_leaves_the_daemon_running(home: Home, reef: Reef) -> None:
+    first = reef("start", "--json").json()
+    home.config.write_text("sever: {port: 0}\n")
+    told = reef("restart", "--json")
+    assert (told.code, told.error()["kind"]) == (ExitCode.USAGE, "config")
+    assert "unknown key 'sever'" in told.error()["message"]
+    assert reef("status", "--json").json()["pid"] == first["pid"]
+
+
 def test_a_start_on_a_taken_port_is_no_start_and_names_the_holder(home: Home, reef: Reef, tmp_path: Path) -> None:
     """duniter#919: it said "started" while it could not bind."""
     command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"]
