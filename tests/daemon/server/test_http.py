@@ -72,6 +72,18 @@ def test_a_compressed_body_goes_up_as_it_came(
     assert (sent.body, sent.header("content-encoding")) == (raw, encoding)
 
 
+@pytest.mark.parametrize("path", [CHAT, f"{MESSAGES}/count_tokens"])
+def test_a_compressed_body_is_as_long_as_what_comes_out_of_it(
+    daemon: RunningDaemon, provider: Provider, path: str
+) -> None:
+    raw = zstandard.compress(ask("x" * (65 << 20)))
+    connection = daemon.connect()
+    connection.request("POST", path, raw, daemon.headers() | {"content-encoding": "zstd"})
+    response = connection.getresponse()
+    assert (response.status, provider.requests) == (413, [])
+    assert "max_body_mb" in json.loads(response.read())["error"]["message"]
+
+
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("accepted", ["gzip", "identity"])
