@@ -79,6 +79,7 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,  # a request line may hold a token; records say more
                 server_header=False,
+                date_header=False,  # `daemon.server.protocol.dated`: a provider's answer brings its own
                 proxy_headers=False,  # nobody stands between an agent and its machine
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=int(drain_seconds),

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
+from daemon.server.protocol import dated
 
 #: Routes an agent's token opens: inference, feedback, and the harness that it is to run. Reading traces and changing
 #: anything needs the control token.
@@ -33,6 +34,7 @@ _AGENT_ROUTES: Final = frozenset(
 _OPEN_ROUTES: Final = frozenset({"/healthz"})
 #: What a token file may hold: short enough to be guessed, or not sendable in a header, is none.
 _TOKEN: Final = re.compile(r"[!-~]{16,}")
+_OPENAI_ROUTES: Final = ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/embeddings")
 _MUTATIONS: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -100,6 +102,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        send = dated(send)
         try:
             self._admit(scope)
         except ReefError as error:
@@ -188,13 +191,13 @@ def _take_path_token(scope: Scope) -> str | None:
 async def refuse(error: ReefError, scope: Scope, send: Send) -> None:
     """Answer without having read the body, in the shape that the route's clients parse."""
     if scope["path"].startswith("/v1/"):
-        # Every dialect's clients read error.message; error.type is Anthropic's and OpenAI's common name for the kind.
+        # error.type is Anthropic's and OpenAI's common name for the kind; a route of neither is told in both's shape.
         kind = {401: "authentication_error", 403: "permission_error"}.get(error.status, "invalid_request_error")
         hint = f" ({error.hint})" if error.hint else ""
-        body: dict[str, object] = {
-            "type": "error",
-            "error": {"type": kind, "message": f"Reef: {error.message}{hint}", "code": error.kind, "param": None},
-        }
+        told = {"type": kind, "message": f"Reef: {error.message}{hint}", "code": error.kind, "param": None}
+        body: dict[str, object] = {"error": told}
+        if not scope["path"].startswith(_OPENAI_ROUTES):
+            body = {"type": "error", **body}
     else:
         body = error.envelope()
     data = json.dumps(body).encode()

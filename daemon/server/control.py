@@ -136,7 +136,9 @@ async def record_bytes(request: Request) -> Response:
 
 
 async def last(request: Request) -> Response:
-    store, scenario = runtime(request).store, request.query_params.get("scenario")
+    """The last answer that is recorded; ``unrecorded`` says why a later one is not."""
+    daemon, scenario = runtime(request), request.query_params.get("scenario")
+    store = daemon.store
     row = await read(store.last, scenario)
     if row is None and (await read(store.sessions, scenario=scenario, limit=1))[0]:
         raise NotFound(
@@ -147,7 +149,7 @@ async def last(request: Request) -> Response:
         raise NotFound(
             "nothing is recorded yet", hint='eval "$(reef env)", then use an agent in that shell; or: reef demo'
         )
-    return answer(row)
+    return answer(asdict(row) | {"unrecorded": daemon.recorder.passed_since(row.started_ns)})
 
 
 async def trace(request: Request) -> Response:

@@ -114,6 +114,12 @@ class Outgoing:
             if self._relay is None:
                 await self._start()
 
+    def take_back(self) -> None:
+        """What began has said nothing, of which nothing has gone out: another answer may begin."""
+        self.begun, self._relay = False, None
+        self._captured, self._room = [], RECORDED
+        self._early = b""
+
     async def feed(self, chunk: bytes) -> None:
         """Pass on what may go; keep the rest."""
         self._call.first_byte()

@@ -14,7 +14,7 @@ from typing import Literal
 
 from daemon.core.records import Appended, Exchange, Transcript
 from daemon.server import previous
-from daemon.server.privacy import Privacy
+from daemon.server.privacy import DENIED, PAUSED, Privacy
 from daemon.store.db import Store
 
 _log = logging.getLogger("reef.recorder")
@@ -48,6 +48,8 @@ class Recorder:
         self._observers = tuple(observers)
         self._trouble: str | None = None
         self._unrecorded = 0
+        #: When the last exchange began of which no record was wanted, and why.
+        self._passed: tuple[int, str] = (0, "")
         self._landing = _Landing()
 
     def state(self) -> RecordingState:
@@ -60,6 +62,10 @@ class Recorder:
         """Why an exchange that arrives now from that folder is not to be recorded; None where it is."""
         return await self._privacy.unrecorded(cwd)
 
+    def passed_since(self, started_ns: int) -> str | None:
+        """Why a later exchange than one that began then was not recorded; None where there was none."""
+        return self._passed[1] if self._passed[0] > started_ns else None
+
     async def conversation(self, scenario: str, body: bytes) -> bytes:
         """See `daemon.server.previous.whole`."""
         return await asyncio.to_thread(previous.whole, self._store, scenario, body)
@@ -68,8 +74,10 @@ class Recorder:
         """True once the record is on disk. False, never an exception, when it is not to be made, when that failed or
         took too long.
         """
-        wanted = exchange.unrecorded is None and not self._privacy.pause.on()
-        appended = await self._appended(exchange, parse) if wanted else None
+        why = exchange.unrecorded or (PAUSED if self._privacy.pause.on() else None)
+        if why in (PAUSED, DENIED):
+            self._passed = max(self._passed, (exchange.started_ns, why))
+        appended = await self._appended(exchange, parse) if why is None else None
         for observer in self._observers:
             observer(exchange, appended)
         return appended is not None

@@ -65,6 +65,7 @@ def _cut(call: Call, outgoing: Outgoing, error: EngineError) -> bool:
     agents ask again after a 502, and not after a 200 that is empty.
     """
     if call.stream and not outgoing.started:
+        outgoing.take_back()
         raise error
     call.end, call.error = End.INCOMPLETE, error.message
     return _told(call, outgoing, error)

@@ -14,7 +14,7 @@ from typing import Final
 from daemon.core.records import End, Exchange, StoredMessage, Transcript
 from daemon.store import kinds
 
-_THOUGHTS: Final = re.compile(r"<(analysis|scratchpad|thinking)>.*?</\1>", re.DOTALL)
+_THOUGHTS: Final = ("analysis", "scratchpad", "thinking")
 #: What agents write around or between pieces.
 _BETWEEN: Final = re.compile(r"[\n<>]+")
 _SHORTEST: Final = 20
@@ -30,7 +30,7 @@ def points(exchange: Exchange, transcript: Transcript) -> list[bytes]:
     answer = transcript.answer
     if answer is None or exchange.end is not End.OK or not kinds.is_compaction(transcript.messages):
         return []
-    found = sorted(set(_pieces(_THOUGHTS.sub("\n", answer.text))), key=lambda piece: (-len(piece), piece))[:_PIECES]
+    found = sorted(set(_pieces(_said(answer.text))), key=lambda piece: (-len(piece), piece))[:_PIECES]
     return [_point(exchange, piece) for piece in found] if len(found) == _PIECES else []
 
 
@@ -45,6 +45,15 @@ def summed_up(db: sqlite3.Connection, exchange: Exchange, messages: Sequence[Sto
         hashes,
     ).fetchone()
     return None if row is None else int(row[0])
+
+
+def _said(text: str) -> str:
+    """It without its thoughts, in one look at each tag: a model may repeat one without end."""
+    for tag in _THOUGHTS:
+        first, *rest = text.split(f"<{tag}>")
+        cut = [part.partition(f"</{tag}>") for part in rest]
+        text = "\n".join([first, *(after if ends else begun for begun, ends, after in cut)])
+    return text
 
 
 def _pieces(text: str) -> Iterator[str]:

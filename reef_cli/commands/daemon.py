@@ -68,7 +68,7 @@ def _at_login() -> None:
 
 
 def restart(*, as_json: AsJson = False) -> None:
-    """Requests in flight are finished first, at most 30 seconds. A configuration with a mistake stops nothing."""
+    """Requests in flight are finished first, at most 30 seconds. A configuration that is wrong stops nothing."""
     lifecycle.check_config(home())
     lifecycle.stop_daemon(home())
     _tell(lifecycle.ensure_daemon(home()).get("/reef/status"), "runs again", as_json)

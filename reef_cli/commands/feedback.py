@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from daemon.core.client import Client, segment
 from daemon.core.errors import UsageError
 from daemon.core.paths import home
-from reef_cli import output
+from reef_cli import diagnostics, output
 from reef_cli.conversation import verdict
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved
@@ -49,6 +49,8 @@ def _report(word: str, record: str | None, content: dict[str, object], as_json: 
     client = ensure_daemon(home())
     rated = _record(client, record)
     receipt = str(rated["receipt"])
+    if why := rated.get("unrecorded"):
+        diagnostics.say(f"a later answer was not recorded ({why}); this is about the last one that was")
     body = {**content, "references": [receipt]}
     report = client.post("/reef/report", body, scope=str(rated["scenario"]))
     if as_json:

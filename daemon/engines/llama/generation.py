@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from daemon.core.generation import EngineEvent, Finished, FinishReason, TextDelta, TokenLogprob
 from daemon.core.records import ChatRequest, Sampling, TokenSpan, Usage
@@ -10,6 +11,12 @@ from daemon.engines.llama.calls import CallParser
 from daemon.engines.llama.model import Vocab
 from daemon.engines.llama.sampling import Sampler
 from daemon.engines.llama.text import Characters, StopStrings
+
+#: An answer that no one bounded ends where so many tokens, looked at every so often, are one short cycle: a small model
+#: that loops would go on until its context is full. Lists and tables that people ask for are shorter, or not as even.
+_LOOPED: Final = 512
+_CYCLE_MOST: Final = 64
+_OFTEN: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +82,16 @@ class Generation:
             self.finish = "stop_sequence"
         elif self.prompt.one_call and self._calls.calls:
             self.finish = "tool_calls"
-        elif limit is not None and len(self.completion_ids) >= limit:
+        elif self._loops() if limit is None else len(self.completion_ids) >= limit:
             self.finish = "length"
         return events
+
+    def _loops(self) -> bool:
+        count = len(self.completion_ids)
+        if count < _LOOPED or count % _OFTEN:
+            return False
+        said = self.completion_ids[-_LOOPED:]
+        return any(said[length:] == said[:-length] for length in range(1, _CYCLE_MOST + 1))
 
     def end(self, weights: str) -> list[EngineEvent]:
         """The last events, once ``finish`` is set."""

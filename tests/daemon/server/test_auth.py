@@ -67,6 +67,21 @@ def test_refused_from_the_head_alone(daemon: RunningDaemon, changed: dict[str, s
     assert json.loads(answered.partition("\r\n\r\n")[2])["error"]["message"].startswith("Reef: ")
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/chat/completions", {"error"}),
+        ("/v1/responses", {"error"}),
+        ("/v1/embeddings", {"error"}),
+        ("/v1/messages", {"type", "error"}),
+    ],
+)
+def test_a_refusal_has_the_shape_of_the_routes_vendor(daemon: RunningDaemon, path: str, fields: set[str]) -> None:
+    status, _, raw = daemon.post(path, {"model": "m"}, authorization="Bearer reef-wrong")
+    told = json.loads(raw)
+    assert (status, set(told), told["error"]["type"]) == (401, fields, "authentication_error")
+
+
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
 @pytest.mark.parametrize("port", [True, False])
 def test_every_name_of_this_machine_is_let_in(daemon: RunningDaemon, host: str, port: bool) -> None:

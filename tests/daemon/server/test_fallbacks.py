@@ -90,6 +90,26 @@ def test_a_stream_that_began_is_never_begun_again(daemon: RunningDaemon, provide
     assert not providers[1].requests
 
 
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_stream_that_ends_before_its_first_word_is_no_answer(
+    daemon: RunningDaemon, providers: tuple[Provider, Provider], broken: bool
+) -> None:
+    """Nothing of it went out, so the next one is asked; nothing of it is in the record either."""
+    if broken:
+        providers[0].faults.append(Fault(after=0))
+    else:
+        providers[0].framing = "only-pings"
+    try:
+        status, headers, raw = daemon.post(CHAT, ask("both", stream=True))
+    finally:
+        providers[0].framing = "plain"
+    assert (status, b"second" in raw, b"ping" in raw) == (200, True, False)
+    receipt = headers["x-reef-agent-record-id"]
+    row = daemon.get(f"/reef/records/{receipt}")
+    assert (row["engine"], row["end"], row["error"]) == ("second", "ok", None)
+    assert daemon.control("GET", f"/reef/records/{receipt}/response")[1] == raw
+
+
 def test_the_last_ones_refusal_is_the_answer(daemon: RunningDaemon, providers: tuple[Provider, Provider]) -> None:
     for provider, wait in zip(providers, ("9", "7"), strict=True):
         provider.faults.append(Fault(status=429, headers={"retry-after": wait}))

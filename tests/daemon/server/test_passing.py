@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 import pytest
+from starlette.types import Message
 
 from daemon.core.paths import Home
+from daemon.server.protocol import dated
 from daemon.server.proxy import passes
 from tests.fakes.daemon import RunningDaemon, running_daemon
 from tests.fakes.provider import Fault, Provider, running_provider
@@ -56,6 +58,31 @@ def test_an_answer_without_a_body_has_none_here_either(daemon: RunningDaemon, pr
     assert response.headers["content-length"] is None
     connection.request("GET", "/v1/models", headers=daemon.headers())
     assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/chat/completions", "/v1/models", "/v1/no/../such"])
+def test_an_answer_has_one_date(daemon: RunningDaemon, path: str) -> None:
+    """A provider's own where it brings one: uvicorn's beside it would be a second."""
+    connection = daemon.connect()
+    connection.request("GET" if path.endswith("models") else "POST", path, b'{"model": "m"}', daemon.headers())
+    response = connection.getresponse()
+    response.read()
+    assert len(response.headers.get_all("date", [])) == 1
+
+
+async def test_a_date_that_an_answer_brings_is_left() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    theirs = [(b"Date", b"Tue, 01 Jan 2030 00:00:00 GMT"), (b"x-told", b"1")]
+    await dated(send)({"type": "http.response.start", "status": 200, "headers": theirs})
+    await dated(send)({"type": "http.response.start", "status": 200, "headers": [(b"x-told", b"1")]})
+    await dated(send)({"type": "http.response.body", "body": b"x"})
+    assert sent[0]["headers"] == theirs
+    assert [name for name, _ in sent[1]["headers"]] == [b"date", b"x-told"]
+    assert sent[2]["body"] == b"x"
 
 
 LOGIN = "sk-ant-oat01-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"

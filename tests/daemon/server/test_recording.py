@@ -76,6 +76,22 @@ def test_a_denied_folder_is_served_and_not_recorded(daemon: RunningDaemon, tmp_p
     assert daemon.get("/reef/status")["counts"]["records"] == before + 1
 
 
+def test_the_last_answer_says_that_a_later_one_is_not_recorded(daemon: RunningDaemon) -> None:
+    """Else a rating would go to an answer that nobody thinks of."""
+    _, receipt, _ = say(daemon)
+    last = daemon.get("/reef/last")
+    assert (last["receipt"], last["unrecorded"]) == (receipt, None)
+    say(daemon, x_reef_cwd="/denied/client")
+    assert daemon.get("/reef/last")["unrecorded"] == "denied"
+    daemon.control("POST", "/reef/pause", {})
+    say(daemon)
+    daemon.control("POST", "/reef/resume", {})
+    last = daemon.get("/reef/last")
+    assert (last["receipt"], last["unrecorded"]) == (receipt, "paused")
+    say(daemon)
+    assert daemon.get("/reef/last")["unrecorded"] is None
+
+
 @pytest.mark.parametrize("seconds", [0, -1, True, "1h", 1e300, [1]])
 def test_a_pause_that_makes_no_sense_is_refused(daemon: RunningDaemon, seconds: object) -> None:
     status, said = daemon.control("POST", "/reef/pause", {"seconds": seconds})

@@ -44,6 +44,12 @@ def test_it_goes_on_as_a_compaction(store: Store) -> None:
     assert (store.session(after.session).title, store.session(after.session).turns) == ("q0", 3)
 
 
+def test_a_model_that_repeats_a_tag_holds_up_no_other_record(store: Store) -> None:
+    """In the thread that writes, so that all of them would wait."""
+    talk = record(store, transcript([user("q"), ASKED], "<thinking>" * 300_000), agent="qwen-code")
+    assert talk.kind is Kind.SIDE
+
+
 def test_it_is_taken_up_once(store: Store) -> None:
     _, summing = summed(store)
     assert begin(store).session == summing.session

@@ -61,6 +61,20 @@ def test_a_note_that_begins_with_a_dash(served: Served, cli: Reef) -> None:
     assert reports(served, receipt) == [(None, "-1 for style", False)]
 
 
+def test_a_rating_says_when_a_later_answer_was_not_recorded(served: Served, cli: Reef) -> None:
+    receipt = served.ask("a recorded one")
+    assert "not recorded" not in cli("good").err
+    served.daemon.control("POST", "/reef/pause", {})
+    try:
+        served.ask("one that is not")
+    finally:
+        served.daemon.control("POST", "/reef/resume", {})
+    told = cli("good")
+    assert receipt in told.out
+    assert "a later answer was not recorded (paused)" in told.err
+    assert "not recorded" not in cli("good", receipt).err
+
+
 def test_a_record_of_another_scenario_is_rated_there(served: Served, cli: Reef) -> None:
     receipt = served.ask("from the work scenario", scenario="work/api")
     assert cli("good", receipt).code == 0

@@ -69,6 +69,21 @@ def test_the_limit_counts_tokens(model: Model) -> None:
     assert (end.reason, end.usage.completion) == ("length", 3)
 
 
+def test_an_answer_that_only_repeats_itself_ends_where_the_client_set_no_limit(model: Model) -> None:
+    looping = b"The capital of France is Paris.\n" * 400
+    end = last(play(model, generation(model), b"Well. " + looping))
+    assert end.reason == "length"
+    assert 512 <= end.usage.completion < 576
+    asked_for = last(play(model, generation(model, max_tokens=2000), looping))
+    assert (asked_for.reason, asked_for.usage.completion) == ("length", 2000)
+
+
+def test_a_long_answer_that_is_no_loop_goes_on(model: Model) -> None:
+    counted = "\n".join(f"{n} times one is {n}." for n in range(300)).encode()
+    end = last(play(model, generation(model), counted))
+    assert (end.reason, end.usage.completion > 1000) == ("stop", True)
+
+
 def test_a_character_that_never_ends_is_shown_at_the_end(model: Model) -> None:
     crab = model.vocab.tokenize("🦀".encode())
     assert len(crab) > 1
