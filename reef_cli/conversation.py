@@ -102,11 +102,20 @@ def _signal(signal: Mapping[str, Any]) -> str:
 
 
 def verdict(report: Mapping[str, Any]) -> str:
-    """What was said: the score, the words, or both."""
+    """What was said: the score, the words, the answer as it should have been."""
     score = report["score"]
     rated = [] if score is None else ["good" if score == 1 else "bad" if score == 0 else f"score {score:g}"]
     said = [output.one_line(report["feedback"], 200)] if report["feedback"] else []
-    return ": ".join(rated + said)
+    return ": ".join(rated + said + edited(report))
+
+
+def edited(report: Mapping[str, Any]) -> list[str]:
+    """The first line of the answer as it should have been; nothing where nobody edited it."""
+    text = (report.get("metadata") or {}).get("edited")
+    if not isinstance(text, str):
+        return []
+    first, _, rest = text.strip().partition("\n")
+    return [f"edited: {output.one_line(f'{first} …' if rest else first, 60)}"]
 
 
 def _message(message: Mapping[str, Any], full: bool) -> Iterator[str]:

@@ -66,12 +66,21 @@ def ensure_daemon(home: Home, command: Sequence[str] = DAEMON) -> Client:
         with _locked(home.start_lock) as lock:
             health = _calm_probe(home)
             if health is not None and not _ours(health):
+                check_config(home)
                 diagnostics.say(f"replacing the daemon {health.version} (pid {health.pid}) by {__version__}")
                 stop_daemon(home)
                 health = None
             if health is None:
                 _start(home, command, lock)
     return Client(home.socket)
+
+
+def check_config(home: Home) -> None:
+    """Before a daemon is stopped for the next one: raises ConfigError where that one could not start."""
+    from daemon.core.config import load  # not at import: YAML is no hot command's
+
+    if home.config.exists():
+        load(home.config)
 
 
 def answers_soon(home: Home, seconds: float) -> bool:

@@ -35,6 +35,8 @@ def resolved(client: Client, name: str, *kinds: str, scenario: str | None = None
         rows = _recent(client, path, scenario)
         matches |= {found for row in rows if (found := str(row[key])).startswith(name)}
     what = " or ".join(kinds)
+    if name in matches:  # a receipt from elsewhere may be as short as it likes
+        return name
     if not matches:
         raise NotFound(f"no {what} begins with {name!r}", hint=_LISTS[kinds[0]][2])
     if len(matches) > 1:

@@ -159,7 +159,7 @@ async def trace(request: Request) -> Response:
 
 def _trace(daemon: Runtime, name: str) -> dict[str, object]:
     store = daemon.store
-    session = store.session(store.record(name).session if name.startswith("rec_") else name)
+    session = store.session(name if name.startswith("ses_") else store.record(name).session)
     rows: list[RecordRow] = []
     page, _ = store.records(session=session.id, limit=_PAGE_MOST, after="0")
     while page:

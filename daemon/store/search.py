@@ -39,8 +39,10 @@ _WALKS: Final = {
     "agent": "SELECT seq FROM record WHERE agent = (SELECT id FROM name WHERE text = ?)",
     "scenario": "SELECT seq FROM record WHERE scenario = (SELECT id FROM name WHERE text = ?)",
 }
+#: A report that was not taken back.
+_STANDS: Final = "EXISTS (SELECT 1 FROM report p WHERE p.id = f.report AND p.undone_ns IS NULL)"
 _HAS_WALKS: Final = {
-    "feedback": "SELECT DISTINCT seq FROM reference WHERE 1",
+    "feedback": f"SELECT DISTINCT seq FROM reference f WHERE {_STANDS}",
     "error": """SELECT seq FROM record INDEXED BY record_failed WHERE "end" <> 'ok'""",
 }
 #: Which index is walked first.
@@ -57,7 +59,7 @@ _CHECKS: Final = {
     "kind": "r.kind = ?",
 }
 _HAS: Final = {
-    "feedback": "EXISTS (SELECT 1 FROM reference f WHERE f.seq = r.seq)",
+    "feedback": f"EXISTS (SELECT 1 FROM reference f WHERE f.seq = r.seq AND {_STANDS})",
     "signal": "EXISTS (SELECT 1 FROM signal g WHERE g.seq = r.seq)",
     "error": """r."end" <> 'ok'""",
     "tools": "r.tools > 0",

@@ -50,6 +50,7 @@ def _at_login() -> None:
     from reef_cli import login
 
     home().prepare()
+    lifecycle.check_config(home())
     manager = login.here()
     fresh = login.install(home(), manager)
     path, _ = manager.file(home())
@@ -68,10 +69,7 @@ def _at_login() -> None:
 
 def restart(*, as_json: AsJson = False) -> None:
     """Requests in flight are finished first, at most 30 seconds. A configuration that is wrong stops nothing."""
-    from daemon.core.config import load  # reads YAML, which takes longer than most commands
-
-    if home().config.exists():
-        load(home().config)
+    lifecycle.check_config(home())
     lifecycle.stop_daemon(home())
     _tell(lifecycle.ensure_daemon(home()).get("/reef/status"), "runs again", as_json)
 

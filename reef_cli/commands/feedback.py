@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from daemon.core.client import Client, segment
+from daemon.core.errors import UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.conversation import verdict
@@ -24,6 +25,8 @@ def bad(record: Record = None, *, as_json: AsJson = False) -> None:
 def note(
     text: Annotated[str, Help("What to say about it.")], record: Record = None, *, as_json: AsJson = False
 ) -> None:
+    if not text.strip():
+        raise UsageError(f"a note has words, not {text!r}", hint="reef note 'use uv, not pip'")
     _report("noted", record, {"feedback": text}, as_json)
 
 

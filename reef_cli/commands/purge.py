@@ -47,7 +47,7 @@ def _wanted(
     wanted: dict[str, object] = {}
     if name is not None:
         found = resolved(client, name, "session", "receipt")
-        wanted["receipts" if found.startswith("rec_") else "sessions"] = [found]
+        wanted["sessions" if found.startswith("ses_") else "receipts"] = [found]
     if before is not None:
         wanted["before_ns"] = times.moment_ns(before, "--before")
     if scenario is not None:

@@ -60,11 +60,12 @@ def import_traces(
     for batch in _batches(file):
         for one in client.post("/reef/records/batch", {"records": batch}, scope=scenario)["records"]:
             sent[one["request_type"]] += 1
-        diagnostics.say(f"{output.count(sent['inference'], 'record')} are there")
+        diagnostics.say(f"{output.count(sent['inference'], 'record')} so far")
     if as_json:
         output.json({"records": sent["inference"], "reports": sent["report"]})
     else:
-        output.line(f"{output.count(sent['inference'], 'record')}, {output.count(sent['report'], 'report')}")
+        told = f"{output.count(sent['inference'], 'record')}, {output.count(sent['report'], 'report')}"
+        output.line(f"{told}: in Reef now, or there already")
 
 
 def _batches(file: str) -> Iterator[list[dict[str, Any]]]:

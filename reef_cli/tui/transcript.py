@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reef_cli import output
-from reef_cli.conversation import facts, messages, signals_line
+from reef_cli.conversation import edited, facts, messages, signals_line
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 from reef_cli.tui.window import Row
 
@@ -125,6 +125,6 @@ def _whole(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any
 
 
 def _report(report: Mapping[str, Any]) -> str:
-    said = [rating(report["score"]), one_line(report["feedback"] or "")]
+    said = [rating(report["score"]), one_line(report["feedback"] or ""), *edited(report)]
     text = ": ".join(word for word in said if word)
-    return f"  * {text or 'edited'}{'  (undone)' if report['undone_ns'] else ''}"
+    return f"  * {text}{'  (undone)' if report['undone_ns'] else ''}"

@@ -11,7 +11,7 @@ import pytest
 
 from daemon.core.client import Client
 from daemon.core.discovery import DaemonState, read_state, write_state
-from daemon.core.errors import Unreachable
+from daemon.core.errors import ConfigError, Unreachable
 from daemon.core.paths import Home
 from daemon.core.version import __version__
 from reef_cli import lifecycle
@@ -127,6 +127,16 @@ def test_one_of_another_version_drains_and_is_replaced(home: Home, capsys: pytes
         assert old.wait(30) == 0
     assert client.get("/healthz")["version"] == __version__
     assert f"replacing the daemon 0.0.9 (pid {old.pid}) by {__version__}" in capsys.readouterr().err
+
+
+def test_one_of_another_version_stays_where_the_next_could_not_start(home: Home) -> None:
+    with old_daemon(home, "0.0.9") as old:
+        home.config.write_text("sever: {}\n")
+        with pytest.raises(ConfigError, match="unknown key 'sever'"):
+            lifecycle.ensure_daemon(home)
+        assert pid(home) == old.pid
+        home.config.write_text("server: {port: 0}\n")
+        lifecycle.stop_daemon(home)
 
 
 def test_one_that_hangs_is_named_with_the_way_out(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,8 @@ def filled(store: Store, path: Path) -> list[str]:
         codex.turn("stop", end=End.CANCELLED, scenario="work", started_ns=STARTED_NS + 2 * DAY),
     ]
     store.report(NewReport("rep_1", "default", score=1.0, references=(made[3].receipt,))).result(20)
+    store.report(NewReport("rep_2", "default", score=0.0, references=(made[0].receipt,))).result(20)
+    store.undo("default", None).result(20)
     until(lambda: indexed(path) == len(made))
     return [one.receipt for one in made]
 

@@ -39,6 +39,22 @@ def test_a_note_keeps_its_words(served: Served, cli: Reef) -> None:
     assert reports(served, receipt) == [(None, words, False)]
 
 
+@pytest.mark.parametrize("words", ["", "  \n"])
+def test_a_note_has_words(served: Served, cli: Reef, words: str) -> None:
+    receipt = served.ask("not noted")
+    told = cli("note", words, "--json")
+    assert (told.code, told.error()["message"]) == (ExitCode.USAGE, f"a note has words, not {words!r}")
+    assert reports(served, receipt) == []
+
+
+def test_an_edit_is_seen_where_it_is_shown_and_taken_back(served: Served, cli: Reef) -> None:
+    receipt = served.ask("edit me")
+    assert cli("edit", receipt, "--text", "Water.\nAnd more of it.").code == 0
+    assert "  * edited: Water. …\n" in cli("traces", "show", receipt).out
+    assert cli("undo").out == f"undone: edited: Water. … on {receipt}\n"
+    assert "  * edited: Water. …  (undone)\n" in cli("traces", "show", receipt).out
+
+
 def test_a_note_that_begins_with_a_dash(served: Served, cli: Reef) -> None:
     receipt = served.ask("note me with a dash")
     assert cli("note", "--", "-1 for style", receipt).code == 0

@@ -35,6 +35,34 @@ def test_messages_and_trajectories_are_imported_and_twice_is_once(served: Served
     assert cli("traces", "import", str(whole), "--scenario", "atif", "--json").json()["records"] == 1
 
 
+def test_an_imported_receipt_is_taken_wherever_one_is(served: Served, cli: Reef, tmp_path: Path) -> None:
+    """One that Reef gave to a line without an id, and two of their own, one the beginning of the other."""
+    file = tmp_path / "talk.jsonl"
+    lines: list[object] = [{"messages": [{"role": "user", "content": "tapir"}, {"role": "assistant", "content": "no"}]}]
+    for id in ("mine-1", "mine-10"):
+        response = {"choices": [{"message": {"role": "assistant", "content": "it swims"}}]}
+        payload = {"model": "m", "messages": [{"role": "user", "content": id}], "response": response}
+        lines.append({"agent_record_id": id, "request_type": "inference", "payload": payload})
+    file.write_text("\n".join(map(json.dumps, lines)))
+    assert cli("traces", "import", str(file), "--scenario", "named").code == 0
+    rows = cli("traces", "search", "scenario:named", "--json").json()["items"]
+    receipts = [row["record"]["receipt"] for row in rows]
+    assert receipts[:2] == ["mine-10", "mine-1"]
+    assert receipts[2].startswith("imp_")
+    for receipt in receipts:
+        assert receipt in cli("traces", "show", receipt).out
+        for words in (
+            ("good", receipt),
+            ("note", "so so", receipt),
+            ("edit", receipt, "--text", "so"),
+            ("undo", receipt),
+        ):
+            assert cli(*words).code == 0, words
+    for receipt in receipts:
+        assert cli("traces", "purge", receipt, "--yes").out.startswith("gone: 1 record")
+        assert cli("traces", "show", receipt).code == ExitCode.NOT_FOUND
+
+
 def test_a_line_that_cannot_be_read_is_named(served: Served, cli: Reef, tmp_path: Path) -> None:
     file = tmp_path / "bad.jsonl"
     for text, named in (("{broken", "line 1 is not JSON"), ('{"prompt": 1}', "line 1: "), ("[1]", "line 1 is list")):
