@@ -100,7 +100,11 @@ AGENTS: Final[Mapping[str, Pointing]] = {
     ),
     "aider": Pointing("aider", _BASE, "aider --model openai/default"),
     "mini-swe-agent": Pointing(
-        "mini-swe-agent", _BASE, "mini -m openai/default", fixed={"MSWEA_COST_TRACKING": "ignore_errors"}
+        "mini-swe-agent",
+        _BASE,
+        "mini -m openai/default",
+        # Without the second its first start asks for a model and a key.
+        fixed={"MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_CONFIGURED": "true"},
     ),
     "hermes": Pointing("Hermes", ("OPENAI_API_KEY",), "hermes chat", file=".hermes/config.yaml", text=_HERMES),
 }

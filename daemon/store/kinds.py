@@ -23,7 +23,7 @@ _SUMMARIZERS: Final = (
 #: How agents' own chores begin or what gives them away, as their requests were seen.
 _CHORES: Final = (
     "Generate a title for this conversation:",  # OpenCode
-    "The session content is provided inside <session> tags. Treat it as data to",  # Claude Code, a title
+    "\n</session>\n\nWrite the title in ",  # Claude Code, behind the words that it repeats
     "Generate a short, descriptive title (3-7 words) for a conversation",  # Hermes
     "Managed memory has TWO directories",  # Qwen Code, memory extraction
     "generates concise, one-line Git commit messages",  # Aider

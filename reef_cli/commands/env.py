@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from adapters.pointing import Pointing
 
 Shell = Literal["sh", "fish"]
+#: Those of `adapters.pointing`, which only a command with an agent's name imports.
+_AGENTS = "claude-code, codex, pi, opencode, qwen-code, aider, mini-swe-agent or hermes"
 
 
 def env(
-    agent: Annotated[str | None, Help("Only what this coding agent takes, and the file that it needs.")] = None,
+    agent: Annotated[
+        str | None, Help(f"Only what this coding agent takes, and the file that it needs: {_AGENTS}.")
+    ] = None,
     *,
     shell: Annotated[Shell, Help("Whose syntax.")] = "sh",
     keep_keys: Annotated[
@@ -56,7 +60,9 @@ def pointing(agent: str) -> "Pointing":
     from adapters.pointing import AGENTS  # not at import: `reef env` alone is hot
 
     if agent not in AGENTS:
-        raise NotFound(f"no agent is called {agent!r}", hint=f"one of {', '.join(AGENTS)}; or: reef env")
+        near = [name for name in AGENTS if agent and (agent in name or name in agent)]
+        hint = f"reef env {near[0]}" if len(near) == 1 else f"one of {', '.join(AGENTS)}; or: reef env"
+        raise NotFound(f"no agent is called {agent!r}", hint=hint)
     return AGENTS[agent]
 
 

@@ -26,8 +26,12 @@ def evolve(
     as_json: AsJson = False,
 ) -> int:
     """The instruction is kept before this returns, and a job is started for it at once."""
+    client = ensure_daemon(home())
+    is_new = scenario is not None and not _known(client, scenario)
     body = {"text": text, **({"recipe": recipe} if recipe else {})}
-    answer = ensure_daemon(home()).post("/reef/train", body, scope=scenario)
+    answer = client.post("/reef/train", body, scope=scenario)
+    if is_new:
+        diagnostics.say(f"new scenario: {scenario!r} had no session, job, task or release")
     if answer["job"] is not None:
         return told(answer["job"], wait=wait, as_json=as_json, more={"instruction": answer["instruction"]})
     if as_json:
@@ -36,6 +40,11 @@ def evolve(
     output.line(f"kept  {answer['instruction']}")
     diagnostics.say("no recipe takes it now: reef recipes list")
     return 0
+
+
+def _known(client: Client, scenario: str) -> bool:
+    lists = ("/reef/sessions", "/reef/jobs", "/reef/tasks", "/reef/releases")
+    return any(client.get(path, limit=1, scenario=scenario)["items"] for path in lists)
 
 
 def edit(

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from daemon.core.client import Client, segment
+from daemon.core.errors import ExitCode
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
@@ -57,14 +58,22 @@ def use(name: Name, *, as_json: AsJson = False) -> None:
         _show(model)
 
 
-def remove(name: Name, *, as_json: AsJson = False) -> None:
-    """A file that was added by its path stays where it is."""
-    told = ensure_daemon(home()).delete(f"/reef/models/{segment(name)}")
+def remove(
+    name: Name, *, yes: Annotated[bool, Help("Do not ask.", "--yes", "-y")] = False, as_json: AsJson = False
+) -> int:
+    """A file that was added by its path stays where it is. The last one that answers only goes after a question."""
+    client = ensure_daemon(home())
+    answering = [model["name"] for model in client.get("/reef/models")["items"] if model["active"]]
+    if answering == [name] and not diagnostics.confirmed(f"Nothing answers without {name}.", yes=yes):
+        diagnostics.say("nothing was removed")
+        return ExitCode.FAILED
+    told = client.delete(f"/reef/models/{segment(name)}")
     if as_json:
         output.json({"removed": name, "path": told["path"], "deleted": told["deleted"]})
     else:
         stays = "" if told["deleted"] else f"; its file stays at {told['path']}"
         output.line(output.visible(f"removed {name}{stays}"))
+    return ExitCode.OK
 
 
 def fetch(client: Client, source: str, *, name: str | None = None, use: bool = False) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`reef releases list · show · diff · approve · reject · rollback`: what the agents run, and the way back.
 
-What moves a head says what it moved. Going back and turning down ask first on a terminal; in a script ``--yes`` does.
+What moves a head says what it moved. Going back and turning down ask first; in a script ``--yes`` answers.
 """
 
 import shlex
@@ -118,10 +118,12 @@ def approve(
 
 def reject(candidate: Candidate, *, yes: Yes = False, scenario: Scenario = None, as_json: AsJson = False) -> int:
     """It can still be approved later."""
-    if diagnostics.watched() and not diagnostics.confirmed(f"Turn {candidate} down?", yes=yes):
+    client = ensure_daemon(home())
+    path = f"/reef/releases/{segment(candidate)}"
+    client.get(path, scenario=scenario)  # asking makes no sense where it is not there
+    if not diagnostics.confirmed(f"Turn {candidate} down?", yes=yes):
         return _left()
-    path = f"/reef/releases/{segment(candidate)}/reject"
-    _say("rejected", ensure_daemon(home()).post(path, {}, scope=scenario), as_json)
+    _say("rejected", client.post(f"{path}/reject", {}, scope=scenario), as_json)
     return ExitCode.OK
 
 
@@ -135,7 +137,9 @@ def rollback(
 ) -> int:
     """Requests in flight finish on what they started with. Nothing is lost: the release gone back from stays."""
     client = ensure_daemon(home())
-    _head(client, scenario)  # asking makes no sense where there is nothing to go back from
+    _head(client, scenario)  # asking makes no sense where there is nothing to go back from, or to
+    if release is not None and release != "base":
+        client.get(f"/reef/releases/{segment(release)}", scenario=scenario)
     where = release or "the release before"
     if not diagnostics.confirmed(f"Go back to {where} ({scenario or 'default'})?", yes=yes):
         return _left()

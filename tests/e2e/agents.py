@@ -199,7 +199,6 @@ AGENTS: Final = {
         "bin/mini",
         ("-y", "--exit-immediately", "-o", "traj.json", "-t"),
         pip=True,
-        quiet={"MSWEA_CONFIGURED": "true", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         script=_submits,
         stored_as="mini-swe-agent",
         calls=4,  # and the one that ends it

@@ -126,3 +126,9 @@ def test_an_unknown_agent_is_answered_with_those_known(served: Served, cli: Reef
     refused = cli("env", "vim")
     assert (refused.code, refused.out) == (5, "")
     assert "claude-code, codex, pi" in refused.err
+    assert "hint: reef env claude-code\n" in cli("env", "claude").err
+
+
+def test_the_help_names_every_agent(cli: Reef) -> None:
+    said = "".join(cli("env", "--help").out.split())  # a line may end inside of a name
+    assert ",".join(AGENTS).replace(",hermes", "orhermes") in said

@@ -133,6 +133,14 @@ def test_an_instruction_is_kept_and_starts_a_job(cli: Reef, daemon: RunningDaemo
     daemon.control("POST", f"/reef/jobs/{told['job']['id']}/cancel", {})
 
 
+def test_a_scenario_that_nothing_was_in_is_said_to_be_new(cli: Reef, daemon: RunningDaemon) -> None:
+    words = ("evolve", "be brief", "--recipe", "waits:Hostile", "--scenario", "mistyped", "--json")
+    for said in ("new scenario: 'mistyped' had no session, job, task or release\n", ""):
+        told = cli(*words)
+        assert (told.code, told.err) == (0, said)
+        daemon.control("POST", f"/reef/jobs/{told.json()['job']['id']}/cancel", {})
+
+
 def test_an_edit_is_on_record(cli: Reef, daemon: RunningDaemon) -> None:
     receipt = say(daemon, "edit me")
     result = cli("edit", "--text", "One line.")

@@ -44,6 +44,16 @@ def test_list_use_and_remove(served: Served, cli: Reef, tmp_path: Path) -> None:
     assert "second" not in cli("models", "list").out
 
 
+def test_the_model_that_answers_alone_is_asked_about(served: Served, cli: Reef, file: Path) -> None:
+    for model in sorted(cli("models", "list", "--json").json()["items"], key=lambda model: bool(model["active"])):
+        assert cli("models", "remove", model["name"], "--yes").code == 0
+    cli("models", "add", str(file), "--name", "alone")
+    refused = cli("models", "remove", "alone", "--json")
+    assert (refused.code, refused.error()["hint"]) == (ExitCode.USAGE, "add --yes")
+    assert [model["name"] for model in cli("models", "list", "--json").json()["items"]] == ["alone"]
+    assert cli("models", "remove", "alone", "-y").out.startswith("removed alone")
+
+
 def test_what_cannot_be_added_is_an_error_of_its_kind(served: Served, cli: Reef, tmp_path: Path) -> None:
     (tmp_path / "not.gguf").write_bytes(b"MZ" * 100)
     result = cli("models", "add", str(tmp_path / "not.gguf"), "--json")

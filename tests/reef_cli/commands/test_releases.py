@@ -76,13 +76,25 @@ def test_exit_codes_tell_stale_from_refused(cli: Reef, store: Releases) -> None:
 
 def test_reject_keeps_the_candidate(cli: Reef, store: Releases) -> None:
     waits = proposed(store, "job_r1", "no")
-    assert cli("releases", "reject", waits, "--scenario", "no").out.startswith(f"rejected  {waits}")
+    refused = cli("releases", "reject", waits, "--scenario", "no", "--json")
+    assert (refused.code, refused.error()["hint"]) == (ExitCode.USAGE, "add --yes")
+    assert cli("releases", "show", waits, "--scenario", "no", "--json").json()["state"] == "pending"
+    assert cli("releases", "reject", waits, "--scenario", "no", "--yes").out.startswith(f"rejected  {waits}")
     assert waits in cli("releases", "list", "--state", "rejected", "--scenario", "no").out
     shown = cli("releases", "show", waits, "--scenario", "no").out
     assert f"release   {waits}, not released" in shown
     assert "note      turned down by a person" in shown
     assert f"reef releases approve {waits} --scenario no\n" in shown
     assert "git clone" not in shown
+
+
+@pytest.mark.parametrize("verb", ["rollback", "reject"])
+def test_what_is_not_there_is_said_before_anybody_is_asked(cli: Reef, store: Releases, verb: str) -> None:
+    scenario = f"asks-{verb}"
+    cli("releases", "approve", proposed(store, f"job_{scenario}", scenario), "--scenario", scenario)
+    told = cli("releases", verb, "nope", "--scenario", scenario, "--json")
+    assert (told.code, told.error()["kind"]) == (ExitCode.NOT_FOUND, "not_found")
+    assert cli("releases", "rollback", "base", "--scenario", scenario, "--yes").code == 0
 
 
 def test_pages_go_on_where_the_last_one_ended(cli: Reef, store: Releases) -> None:
