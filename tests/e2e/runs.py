@@ -158,8 +158,17 @@ def run_of(agent: Agent, dialects: str = "chat, messages, responses") -> Iterato
             with running_daemon(Home(home), config) as daemon:
                 yield Run(agent, root, daemon, provider, user)
     finally:
+        _end_all(user)
         for folder in (home, user):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_all(folder: Path) -> None:
+    """Codex leaves a server of its own running, from a program that it put into its home."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(f"{folder}/".encode()):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def task(run: Run) -> Counter[str]:
