@@ -86,6 +86,12 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
+def _all(scope: Scope, name: bytes) -> str | None:
+    """All headers of that name as one, in lower case: several are no name of this machine (RFC 9112, section 3.2)."""
+    found = [bytes(value).decode("latin-1").lower() for key, value in scope["headers"] if key == name]
+    return ", ".join(found) if found else None
+
+
 class Guard:
     """Refuses, or passes on with ``scope["reef.control"]`` set. Our own tokens are taken out of the headers on the
     way.
@@ -129,12 +135,10 @@ class Guard:
                 )
 
     def _check_origin(self, scope: Scope) -> None:
-        hosts = [bytes(value).decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
-        host = ", ".join(hosts)  # several are no name of this machine either (RFC 9112, section 3.2)
+        host, origin = _all(scope, b"host"), _all(scope, b"origin")
         if host not in self._hosts:
             raise Forbidden(f"host {host!r} is not this machine", hint="use http://127.0.0.1")
-        origin = header(scope, b"origin")
-        if origin is not None and origin.lower() not in self._origins:
+        if origin is not None and origin not in self._origins:
             raise Forbidden(f"origin {origin!r} may not call Reef", hint="web pages are kept out on purpose")
         if (header(scope, b"sec-fetch-site") or "").lower() == "cross-site":
             raise Forbidden("a cross-site request from a browser", hint="web pages are kept out on purpose")

@@ -49,6 +49,7 @@ def good(daemon: RunningDaemon, **changed: str | None) -> list[str]:
         ({"host": None}, 403),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://localhost", "Origin": "http://evil.example"}, 403),
         ({"sec_fetch_site": "cross-site"}, 403),
         ({"content_type": "text/plain"}, 415),
         ({"content_type": None}, 415),
