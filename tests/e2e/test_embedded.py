@@ -284,7 +284,7 @@ def _engine(daemon: RunningDaemon) -> Any:
 def test_an_engine_that_freezes_ends_streams_in_their_own_form_and_answers_who_has_nothing_yet(
     embedded: RunningDaemon,
 ) -> None:
-    """After three signs of life that did not come, 15 s."""
+    """After three signs of life that did not come, 15 s. Clients of chat see the connection break, and ask again."""
     said = [{"role": "user", "content": "Tell me a very long story."}]
     long: dict[str, Any] = {"model": "default", "max_tokens": 3000, "max_output_tokens": 3000, "stream": True}
     streams = {
@@ -297,11 +297,14 @@ def test_an_engine_that_freezes_ends_streams_in_their_own_form_and_answers_who_h
     os.kill(worker, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(ask, embedded, "Hi", max_tokens=2)
-        ends = {path: begun[path] + stream.read() for path, stream in streams.items()}
+        with pytest.raises(IncompleteRead):
+            streams[CHAT].read()
+        ends = {path: begun[path] + stream.read() for path, stream in streams.items() if path != CHAT}
         assert waiting.result()[1]["choices"]
-    for path, raw in ends.items():
+    for raw in ends.values():
         last = json.loads(raw.split(b"data: ")[-1])
         message = last.get("response", last)["error"]["message"]
         assert "no sign of life" in message
+    for path in streams:
         row = embedded.get(f"/reef/records/{streams[path].headers['x-reef-agent-record-id']}")
         assert (row["end"], row["error"].partition(" gave no")[0]) == ("incomplete", "the engine's process")
