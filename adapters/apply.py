@@ -48,7 +48,32 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
         if not Path(place).is_symlink():
             Path(place).symlink_to(target)
     receipt.write(plan, links)
+    _check(plan)
     say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
+
+
+def _check(plan: InstallPlan) -> None:
+    """An agent that passes over its settings says nothing: so the wrapper looks whether a first request arrives."""
+    try:
+        done = subprocess.run(
+            [str(plan.home / plan.wrapper)],
+            env={**os.environ, "REEF_CHECK": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_VERIFY_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ReefError(
+            f"{plan.adapter} {plan.version} is in place, but has not ended after {_VERIFY_SECONDS:.0f} s",
+            hint="reef status",
+        ) from error
+    if done.returncode != 0:
+        raise ReefError(
+            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n{done.stderr.strip()}",
+            hint="reef doctor",
+        )
 
 
 def _links(plan: InstallPlan) -> list[tuple[str, str]]:

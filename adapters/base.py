@@ -17,6 +17,8 @@ class Adapter(Protocol):
     name: str
     version: str
     summary: str
+    #: What makes it ask Reef's model once, without a person, and end.
+    check: tuple[str, ...]
 
     def plan(self, home: Home, node: Node, choice: Choice) -> InstallPlan:
         """How it is installed. Raises ReefError where it cannot run on this machine."""

@@ -44,6 +44,7 @@ class Pi:
     name = "pi"
     version = PI.version
     summary = "Pi, a coding agent for the terminal (isolated: your own Pi stays as it is)"
+    check = ("-p", "--no-session", "--model", "reef/default", "Hello")
 
     def plan(self, home: Home, node: Node, choice: Choice) -> InstallPlan:
         """Raises ReefError where the machine's Node.js is too old and there is no package of a newer one."""

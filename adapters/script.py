@@ -114,6 +114,9 @@ main() {
     cd "$home"
     receipt >"$root/receipt.$$"
     mv -f "$root/receipt.$$" "$root/receipt"
+    # The wrapper looks whether a first request arrives: an agent that passes over its settings says nothing.
+    REEF_CHECK=1 "$wrapper" </dev/null >&2 ||
+        die @ADAPTER@" "@VERSION@" is in place, but no request of it reached Reef" "reef doctor"
     say @ADAPTER@" "@VERSION@" is installed; run it: ${link:-$wrapper}"
 }
 

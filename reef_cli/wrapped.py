@@ -9,8 +9,10 @@ import json
 import math
 import os
 import shlex
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote
@@ -28,6 +30,8 @@ from reef_cli import diagnostics, proxies
 from reef_cli.lifecycle import ensure_daemon
 
 _POLL_SECONDS: Final = 60
+_CHECK_SECONDS: Final = 60
+_CHECK_SAID: Final = 500
 #: What the daemon tells beside the release, kept for a start without it.
 _SERVES: Final = ("url", "models", "context")
 
@@ -48,7 +52,11 @@ class Chosen(NamedTuple):
 def main(name: str) -> NoReturn:
     """Become the agent. The exit code is its own, or ours where it never began."""
     try:
-        program, words, environment = _ready(home(), name)
+        if os.environ.get("REEF_CHECK"):
+            check(home(), name)
+            sys.exit(0)
+        place = Place(home().agents / name)
+        program, words, environment = _ready(home(), name, place, run=new_id("run"), arguments=sys.argv[1:])
         os.execve(program, words, environment)
     except ReefError as error:
         sys.exit(diagnostics.failure(error, as_json=False))
@@ -59,13 +67,42 @@ def main(name: str) -> NoReturn:
         sys.exit(130)
 
 
-def _ready(where: Home, name: str) -> tuple[str, list[str], dict[str, str]]:
-    place = Place(where.agents / name)
-    installed = installation(place, name)
+def check(where: Home, name: str) -> None:
+    """Run the agent once, on a request that Reef answers without a model; nothing of it stays. Raises ReefError where
+    none arrives."""
+    run = new_id("check")
+    try:
+        with tempfile.TemporaryDirectory(prefix="reef-check-") as folder:
+            asks = base.adapter(name).check
+            program, words, environment = _ready(where, name, Place(Path(folder)), run=run, arguments=asks)
+            done = subprocess.run(
+                words,
+                executable=program,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_CHECK_SECONDS,
+                check=False,
+            )
+        said = done.stdout.strip() or f"it ended with {done.returncode} and said nothing"
+    except subprocess.TimeoutExpired:
+        said = f"it has not ended after {_CHECK_SECONDS} s"
+    if not ensure_daemon(where).get("/reef/harness/check", run=run)["seen"]:
+        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint="reef doctor")
+
+
+def _ready(
+    where: Home, name: str, place: Place, *, run: str, arguments: Sequence[str]
+) -> tuple[str, list[str], dict[str, str]]:
+    """``place``: where the run's state is kept."""
+    installed = installation(Place(where.agents / name), name)
     scenario = os.environ.get("REEF_SCENARIO") or installed["scenario"]
     template = templates.load(name)
-    chosen = _choose(where, name, scenario, upgrade=installed["upgrade"])
-    run = new_id("run")
+    chosen = _choose(where, name, place, scenario, upgrade=installed["upgrade"])
     values = _values(where, name, run, chosen=chosen)
     with session.turn(place):
         used = session.sweep(place)
@@ -75,7 +112,7 @@ def _ready(where: Home, name: str) -> tuple[str, list[str], dict[str, str]]:
         seal = delivery.seal(chosen.told, key_of(where))
         active.save(place.active, scenario, Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal))
     command = installed["command"]
-    return command[0], [*command, *sys.argv[1:]], _environment({**environment, "REEF_HOME": str(where.root)})
+    return command[0], [*command, *arguments], _environment({**environment, "REEF_HOME": str(where.root)})
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
@@ -107,8 +144,8 @@ def deliver(
     return told, {field: answer.get(field) for field in _SERVES}
 
 
-def _choose(where: Home, name: str, scenario: str, *, upgrade: str) -> Chosen:
-    place, template = Place(where.agents / name), templates.load(name)
+def _choose(where: Home, name: str, place: Place, scenario: str, *, upgrade: str) -> Chosen:
+    template = templates.load(name)
     last = active.load(place.active, scenario)
     before, seal = (last.release_id, last.seal) if last else (None, "")
     try:

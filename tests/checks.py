@@ -128,10 +128,10 @@ def _run(steps: list[Step], *, stop: bool) -> list[Result]:
 
 
 def _beside(steps: list[Step]) -> list[Result]:
-    """Both at once. What the second says is told once both have ended."""
+    """Both at once. What the second says is told once the first has ended."""
     started = time.monotonic()
     codes: dict[Step, tuple[int, float]] = {}
-    with tempfile.TemporaryFile() as told, ExitStack() as stack:
+    with tempfile.NamedTemporaryFile() as told, Path(told.name).open("rb") as said, ExitStack() as stack:
         running = {
             step: stack.enter_context(
                 subprocess.Popen(step.command, cwd=ROOT, env=_variables(), stdout=out, stderr=out)
@@ -144,10 +144,11 @@ def _beside(steps: list[Step]) -> list[Result]:
             for step in running.keys() - codes.keys():
                 if (code := running[step].poll()) is not None:
                     codes[step] = code, time.monotonic() - started
-        told.seek(0)
-        print(f"== {steps[-1].name}", flush=True)
-        shutil.copyfileobj(told, sys.stdout.buffer)
-        sys.stdout.flush()
+                    if step is steps[0]:
+                        print(f"== {steps[-1].name}", flush=True)
+            if steps[0] in codes:
+                shutil.copyfileobj(said, sys.stdout.buffer)
+                sys.stdout.flush()
     some = any(code != _NO_TESTS for code, _ in codes.values())  # -k may leave none in one of them
     fine = (0, _NO_TESTS) if some else (0,)
     return [Result(step.name, seconds, code in fine) for step in steps for code, seconds in [codes[step]]]

@@ -57,6 +57,12 @@ class NotFound(ReefError):
     kind, status, exit_code = "not_found", 404, ExitCode.NOT_FOUND
 
 
+class Checked(ReefError):
+    """No failure: the answer to an installed agent's first request, which asks nothing but whether it arrives."""
+
+    kind, status = "checked", 400
+
+
 class UnknownReference(ReefError):
     """A report names a receipt that this scenario never issued (the published protocol answers 400, not 404)."""
 

@@ -9,7 +9,9 @@ import threading
 import time
 from typing import Final, Literal
 
-Prefix = Literal["rec", "ses", "rep", "job", "req", "ins", "tsk", "run"]
+Prefix = Literal["rec", "ses", "rep", "job", "req", "ins", "tsk", "run", "check"]
+#: How the id of a run begins that only looks whether its agent reaches Reef.
+CHECK: Final = "check_"
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 _PAIRS: Final = [high + low for high in _ALPHABET for low in _ALPHABET]

@@ -107,6 +107,7 @@ _routes = [
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
     Route("/reef/harness/versions", install.versions),
+    Route("/reef/harness/check", install.check),
     Route("/reef/harness/install", install.install),
     Route("/reef/harness/adapters", install.adapters),
 ]
@@ -133,6 +134,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.recorder,
         runtime.redactor,
         heads=runtime.heads,
+        checks=runtime.checks,
         server=runtime.config.server,
     )
 

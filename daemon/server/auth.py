@@ -28,7 +28,10 @@ _AGENT_ROUTES: Final = frozenset(
         ("GET", "/reef/last"),
         ("GET", "/"),
         ("HEAD", "/"),
-        *(("GET", f"/reef/harness{path}") for path in ("", "/releases", "/versions", "/install", "/adapters")),
+        *(
+            ("GET", f"/reef/harness{path}")
+            for path in ("", "/releases", "/versions", "/install", "/adapters", "/check")
+        ),
     }
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from adapters import base, receipt, script
 from adapters.plan import Choice, find_node
 from daemon.core.errors import NotFound, UsageError
+from daemon.core.ids import CHECK
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
@@ -91,6 +92,14 @@ async def install(request: Request) -> Response:
         raise NotFound(f"{adapter.name} needs Node.js with npm on the daemon's PATH", hint="install it, reef restart")
     choice = Choice(_scenario(request), upgrade, link=query.get("link") in ("1", "yes", "true"))  # type: ignore[arg-type]
     return Response(script.script(adapter.plan(runtime(request).home, node, choice)), media_type="text/x-shellscript")
+
+
+async def check(request: Request) -> Response:
+    """``GET /reef/harness/check?run=check_…``: whether a request of that run has come, see `daemon.server.checks`."""
+    run = request.query_params.get("run", "")
+    if not run.startswith(CHECK):
+        raise UsageError(f"run={run[:40]!r} is no check", hint=f"an id that begins with {CHECK}")
+    return answer({"run": run, "seen": run in runtime(request).checks})
 
 
 def _scenario(request: Request) -> str:

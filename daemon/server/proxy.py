@@ -24,6 +24,7 @@ from daemon.core.errors import (
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayRequest, TokenEngine
+from daemon.server.checks import Checks
 from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
@@ -59,7 +60,14 @@ class DataPlane:
     """Answers ``POST`` on the inference routes, and passes on what is no inference."""
 
     def __init__(
-        self, router: Router, recorder: Recorder, redactor: Redactor, *, heads: Heads, server: ServerConfig
+        self,
+        router: Router,
+        recorder: Recorder,
+        redactor: Redactor,
+        *,
+        heads: Heads,
+        checks: Checks,
+        server: ServerConfig,
     ) -> None:
         self._router = router
         self._recorder = recorder
@@ -67,6 +75,7 @@ class DataPlane:
         self._max_body = server.max_body_mb << 20
         self._keepalive_seconds = server.keepalive_seconds
         self._heads = heads
+        self._checks = checks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         dialect = ROUTES.get(scope["path"], Dialect.OTHER)
@@ -79,6 +88,7 @@ class DataPlane:
             call.unrecorded = reads or await self._recorder.unrecorded(call.identity.cwd)
             call.served = self._heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self._max_body)
+            self._checks.arrived(call.identity)
         except ClientGone:
             return
         except asyncio.CancelledError:

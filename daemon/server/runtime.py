@@ -22,6 +22,7 @@ from daemon.learning.jobs import Incumbent
 from daemon.learning.publish import publish_candidate
 from daemon.server import retention
 from daemon.server.auth import Tokens
+from daemon.server.checks import Checks
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
@@ -56,6 +57,7 @@ class Runtime:
     releases: Releases
     heads: Heads
     learning: LearningSide
+    checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started_ns: int = field(default_factory=time.time_ns)

@@ -27,7 +27,8 @@ echo '{}' > "$prefix/package-lock.json"
 echo litter > "$HOME/litter"
 exit ${FAKE_EXIT:-0}
 """
-WRAPPER = "#!/bin/sh\necho 'it runs'\n"
+#: Its check fails as ``FAKE_CHECK`` says.
+WRAPPER = '#!/bin/sh\necho "checked ${REEF_CHECK:-not}: ${FAKE_CHECK:-it runs}" >&2\nexit ${FAKE_CHECK:+1}\n'
 
 
 def make_plan(home: Path, npm: Path, *, link: bool = False) -> InstallPlan:

@@ -88,6 +88,18 @@ def test_another_archive_is_refused_before_it_runs(
     assert not (plan.root / "node_modules").exists()
 
 
+def test_it_is_not_installed_before_it_has_asked_reef(
+    plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CHECK", "nobody asked")
+    said: list[str] = []
+    with pytest.raises(ReefError, match="no request of it reached Reef:\nchecked 1: nobody asked"):
+        apply.apply(plan, said.append)
+    assert not [line for line in said if "is installed" in line]
+    monkeypatch.delenv("FAKE_CHECK")
+    assert install()[-1].startswith("agent 1.2.3 is installed")
+
+
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_a_cut_install_does_not_count(plan: InstallPlan, install: Apply, damage: str) -> None:
     install()

@@ -154,6 +154,16 @@ def test_the_wrong_version_is_refused(plan: InstallPlan) -> None:
     assert receipt.read(plan.home, "agent") is None
 
 
+def test_it_is_not_installed_before_it_has_asked_reef(plan: InstallPlan) -> None:
+    done = run(script.script(plan), FAKE_CHECK="nobody asked")
+    assert done.returncode == 1
+    assert "checked 1: nobody asked\nerror: agent 1.2.3 is in place, but no request of it reached Reef" in done.stderr
+    assert "is installed" not in done.stderr
+    again = run(script.script(plan))
+    assert again.returncode == 0
+    assert "agent 1.2.3 is installed" in again.stderr
+
+
 def test_the_link_never_replaces_what_is_there(tmp_path: Path, npm: Path, user: Path) -> None:
     own = user / ".local" / "bin" / "reef-agent"
     own.write_text("mine")

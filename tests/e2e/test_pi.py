@@ -187,6 +187,11 @@ def test_both_ways_leave_the_same_to_the_byte(installed: Installed) -> None:
     assert digests(installed.user) == installed.before
 
 
+def test_an_install_saw_pi_ask_reef_and_asked_no_model(installed: Installed) -> None:
+    assert installed.provider.requests == []
+    assert installed.sessions() == []
+
+
 def test_a_task_is_recorded_with_where_it_ran(installed: Installed, work: Path) -> None:
     done = installed.run(work, "-p", "create hello.txt")
     assert (done.returncode, done.stderr) == (0, "")

@@ -30,6 +30,17 @@ print(json.dumps({
     "environment": dict(os.environ),
     "pid": os.getpid(),
 }), flush=True)
+if "ASKS" in os.environ:
+    import urllib.error, urllib.request
+    (provider,) = json.loads(text("models.json"))["providers"].values()
+    token = Path(json.loads(text("reef.json"))["token_file"]).read_text()
+    headers = {**provider["headers"], "authorization": "Bearer " + token, "content-type": "application/json"}
+    body = json.dumps({"model": "default", "messages": [{"role": "user", "content": sys.argv[-1]}]}).encode()
+    request = urllib.request.Request(provider["baseUrl"] + "/chat/completions", body, headers)
+    try:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
+    except urllib.error.HTTPError as error:
+        print(error.read().decode(), flush=True)
 if "--wait" in sys.argv:
     sys.stdin.read()
     print(json.dumps({"rules": text("AGENTS.md")}), flush=True)

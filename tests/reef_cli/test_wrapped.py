@@ -26,6 +26,7 @@ from daemon.core.version import PROTOCOL, __version__
 from daemon.store.releases import Releases
 from reef_cli import lifecycle
 from reef_cli.wrapped import key_of
+from tests.adapters.conftest import tree
 from tests.fakes import agents, chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.serving import serving
@@ -382,6 +383,22 @@ def test_a_rollback_is_followed(case: Case) -> None:
     assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
     assert seen.told["reef"]["release"]["number"] == 3
     assert seen.told["reef"]["release"]["verdict"] == "rolled back to r1"
+
+
+def test_a_check_is_passed_by_a_first_request_that_no_model_answers(case: Case) -> None:
+    before = tree(case.place.root)
+    seen = case.run(environment={"REEF_CHECK": "1", "ASKS": "yes"})
+    assert (seen.code, seen.told, seen.err) == (0, {}, "")
+    assert tree(case.place.root) == before
+    assert case.daemon.get(f"/reef/sessions?scenario={case.scenario}")["items"] == []
+
+
+def test_an_agent_that_asks_somebody_else_does_not_pass_a_check(case: Case) -> None:
+    """As Codex did with a provider's configuration that it passed over: openai/codex#5347."""
+    seen = case.run(environment={"REEF_CHECK": "1"})
+    assert seen.code == ExitCode.FAILED
+    assert "error: pi was started and did not ask Reef: " in seen.err
+    assert "hint: reef doctor" in seen.err
 
 
 def test_a_proxy_is_kept_away_from_the_daemon(case: Case) -> None:

@@ -119,6 +119,7 @@ def test_the_script_is_the_plan(daemon: RunningDaemon) -> None:
         ("/reef/harness/install?upgrade=never", 400),
         ("/reef/harness?scenario=..%2Fx", 400),
         ("/reef/harness/install?scenario=$(x)", 400),
+        ("/reef/harness/check?run=run_1", 400),
     ],
 )
 def test_what_is_refused(daemon: RunningDaemon, path: str, status: int) -> None:
@@ -133,7 +134,7 @@ def test_adapters(daemon: RunningDaemon) -> None:
     assert (row["name"], row["version"], row["installed"]) == ("pi", pi.PI.version, False)
 
 
-@pytest.mark.parametrize("path", ["", "/releases", "/versions", "/install", "/adapters"])
+@pytest.mark.parametrize("path", ["", "/releases", "/versions", "/install", "/adapters", "/check?run=check_1"])
 def test_without_a_token_nothing(daemon: RunningDaemon, path: str) -> None:
     assert ask(daemon, f"/reef/harness{path}", token="")[0] == 401
 
