@@ -14,7 +14,10 @@ _LINES = "reef status, reef traces list; or ACCESSIBLE=1 reef for lines"
 
 def tui(
     *,
-    theme: Annotated[Theme, Help("Colours; ansi takes the terminal's own, safe is for any colour vision.")] = "ansi",
+    theme: Annotated[
+        Theme | None,
+        Help("Colours: ansi is the terminal's own, safe for any colour vision [default: tui.yaml's, or ansi]."),
+    ] = None,
     no_mouse: Annotated[bool, Help("Leave the mouse to the terminal.")] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -27,11 +30,15 @@ def tui(
         return _lines()
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("the dashboard needs a terminal that can place the cursor; TERM=dumb cannot", hint=_LINES)
+    from dataclasses import replace
     from time import time_ns
 
     from reef_cli.tui.app import Dashboard
+    from reef_cli.tui.settings import load
 
-    dashboard = Dashboard(home(), now=time_ns, theme="ansi" if os.environ.get("NO_COLOR") else theme)
+    settings = load(home())
+    look = "ansi" if os.environ.get("NO_COLOR") else theme or settings.theme
+    dashboard = Dashboard(home(), now=time_ns, settings=replace(settings, theme=look))
     dashboard.run(mouse=not no_mouse)
     return dashboard.return_code or ExitCode.OK
 

@@ -22,6 +22,7 @@ from reef_cli.tui.screens.jobs import Jobs
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
 from reef_cli.tui.screens.traces import Traces
+from reef_cli.tui.settings import DEFAULTS, Settings, name_of
 from reef_cli.tui.themes import Theme
 
 _UPDATE_SECONDS: Final = 0.1
@@ -42,13 +43,14 @@ class Dashboard(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
-    def __init__(self, home: Home, *, now: Clock, theme: Theme = "ansi") -> None:
-        super().__init__(ansi_color=theme == "ansi")
+    def __init__(self, home: Home, *, now: Clock, settings: Settings = DEFAULTS) -> None:
+        super().__init__(ansi_color=settings.theme == "ansi")
         for known in textual_themes().values():
             self.register_theme(known)
-        self.theme = theme
+        self.theme = settings.theme
         self.animation_level = "none"
-        self.desk = Desk(home, now)
+        self.desk = Desk(home, now, settings)
+        self.set_keymap({id: ",".join(map(name_of, names)) for id, names in settings.keys.items()})
         self.feed = Feed(self.desk.client, self.post_message)
         self._timer: Timer | None = None
         self._interrupted = False
