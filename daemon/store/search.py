@@ -148,12 +148,12 @@ def _windows(reader: Reader, query: Query, start: int, *, want: int, up: bool = 
         last = len(rows) < size
         if rows:
             start = rows[-1][0]
-            yield _Window([seq for (seq,) in _checked(reader, rows, checks, values, order)], start, last)
+            yield _Window([seq for (seq,) in _checked(reader, rows, checks, values, order=order)], start, last)
         if last:
             return
 
 
-def _checked(reader: Reader, rows: list[Any], checks: str, values: Sequence[object], order: str) -> list[Any]:
+def _checked(reader: Reader, rows: list[Any], checks: str, values: Sequence[object], *, order: str) -> list[Any]:
     if not checks or not rows:
         return rows
     return reader.db.execute(
