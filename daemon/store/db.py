@@ -20,6 +20,7 @@ from daemon.core.rows import NewReport, RecordPlace, RecordRow, ReportRow, Rollu
 from daemon.store import (
     afterwards,
     audit,
+    compare,
     feedback,
     imports,
     opening,
@@ -33,6 +34,7 @@ from daemon.store import (
     tasks,
     verify,
 )
+from daemon.store.compare import Compared
 from daemon.store.connection import Durability, Pool
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger
@@ -200,6 +202,10 @@ class Store:
     def new_messages(self, receipt: str) -> list[StoredMessage]:
         """The request's messages that the parent's prompt and answer did not have."""
         return self._pool.read(requests.new_messages, receipt)
+
+    def compared(self, receipt: str) -> Compared | None:
+        """A request beside the one before it in its line; None where there is none."""
+        return self._pool.read(compare.compared, receipt)
 
     def answer(self, receipt: str) -> StoredMessage | None:
         return self._pool.read(requests.answer, receipt)

@@ -3,10 +3,10 @@
 import shlex
 from typing import Annotated, Any
 
-from daemon.core.client import Client, segment
+from daemon.core.client import Client
 from daemon.core.errors import NotFound, Unreachable
 from daemon.core.paths import home
-from reef_cli import conversation, diagnostics, output
+from reef_cli import conversation, diagnostics, output, pages
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
@@ -100,11 +100,10 @@ def show(
     """Tool calls and results are folded to a line each. Text from models and tools is shown inert."""
     client = ensure_daemon(home())
     found = _last(client) if name is None else resolved(client, name, "session", "receipt")
-    trace = client.get(f"/reef/traces/{segment(found)}")
     if as_json:
-        output.json(trace)
+        output.json(pages.whole(client, found))
         return
-    for line in conversation.lines(trace, full=full):
+    for line in conversation.lines(pages.trace(client, found), full=full):
         output.line(line)
 
 
