@@ -240,8 +240,11 @@ def test_sessions_with_a_match_are_the_same_from_both_ends(many: Store, query: s
     assert down == up[::-1] == whole
     ids = [id for id, _ in whole]
     for n, (_, seq) in enumerate(whole):  # any row's place is a cursor
-        newer, older = (many.sessions_with(parse(query), **{way: str(seq)})[0] for way in ("after", "before"))
-        assert ([row.id for row in newer][::-1], [row.id for row in older]) == (ids[:n], ids[n + 1 :])
+        newer, older = (
+            many.sessions_with(parse(query), after=str(seq)),
+            many.sessions_with(parse(query), before=str(seq)),
+        )
+        assert ([row.id for row in newer[0]][::-1], [row.id for row in older[0]]) == (ids[:n], ids[n + 1 :])
     with pytest.raises(UsageError, match="exclude each other"):
         many.sessions_with(parse(query), before="1", after="1")
 
