@@ -28,11 +28,16 @@ async def search(request: Request) -> Response:
 
 
 async def sessions(request: Request) -> Response:
-    """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records."""
+    """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records, by their newest one.
+
+    ``before`` and ``after`` take a row's ``seq``, its place in this list. ``total`` is told where it is known.
+    """
     store, query = runtime(request).store, request.query_params
     if query.get("q"):
-        found, more = await read(store.sessions_with, asked(request), limit=page_limit(request), before=cursor(request))
-        return answer({"items": found, "next": more, "total": None})
+        place = {"before": cursor(request), "after": query.get("after")}
+        found, more = await read(store.sessions_with, asked(request), limit=page_limit(request), **place)
+        whole = more is None and not any(place.values())
+        return answer({"items": found, "next": more, "total": len(found) if whole else None})
     items, more = await read(
         store.sessions,
         scenario=query.get("scenario"),

@@ -8,6 +8,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,13 @@ class Store:
         return self._pool.read(search.search, query, limit, before)
 
     def sessions_with(
-        self, query: Query, *, limit: int = 50, before: str | None = None
+        self, query: Query, *, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> tuple[list[SessionRow], str | None]:
-        """Sessions with such records, the newest record first, with the cursor of the next page."""
+        """Sessions with such records, by their newest one, which is their ``seq`` here: latest first (with ``after``:
+        oldest first), with the cursor of the next page. A page may be short and have a next one."""
         with self._pool.reader() as reader:
-            found, cursor = search.sessions_with(reader, query, limit, before)
-            return [sessions.session(reader, uid) for uid in found], cursor
+            found, cursor = search.sessions_with(reader, query, limit, before=before, after=after)
+            return [replace(sessions.session(reader, uid), seq=seq) for uid, seq in found], cursor
 
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""

@@ -48,10 +48,10 @@ def search(
     query: Annotated[str, Help("What to find.")], *, limit: Limit = 20, before: Cursor = None, as_json: AsJson = False
 ) -> None:
     """Words, "phrases", -words and wor* all have to be in what a record added; fields narrow it down: agent, model,
-    session, scenario, release, kind (main, subagent, side, retry), status (ok, error, incomplete, cancelled, failed or
-    a number), has (feedback, error, tools, secret, signal), signal (turn, tool, refused, stopped, retried, left), since
-    and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out; a query that begins with one comes
-    after --.
+    session, scenario, release (12 or an id), kind (main, subagent, side, retry), status (ok, error, incomplete,
+    cancelled, failed or a number), has (feedback, note, error, tools, secret, signal), signal (turn, tool, refused,
+    stopped, retried, left), score (good, bad, 4 or '>=3'), tokens ('>50k'), latency ('>2s'), since and until (30m, 12h,
+    2d, 1w or a date). A minus before a field leaves it out; a query that begins with one comes after --.
     """
     page = ensure_daemon(home()).get("/reef/search", q=query, limit=limit, before=before)
     if as_json:

@@ -36,6 +36,17 @@ def test_sessions_are_found_by_their_records(daemon: RunningDaemon) -> None:
     assert daemon.get("/reef/sessions?q=status:failed&scenario=found")["items"] == []
 
 
+def test_a_filtered_list_is_read_from_both_ends(daemon: RunningDaemon) -> None:
+    for name in ("one", "two", "three"):
+        say(daemon, f"{name} of the ends", **{"x-reef-scenario": "ends"})
+    page = daemon.get("/reef/sessions?q=scenario:ends")
+    whole = page["items"]
+    assert (len(whole), page["total"], page["next"]) == (3, 3, None)
+    assert daemon.get(f"/reef/sessions?q=scenario:ends&after={whole[2]['seq']}&limit=1")["items"] == [whole[1]]
+    older = daemon.get(f"/reef/sessions?q=scenario:ends&before={whole[0]['seq']}")
+    assert (older["items"], older["total"]) == (whole[1:], None)
+
+
 def test_a_trace_tells_what_happened_after_each_answer(daemon: RunningDaemon) -> None:
     first = say(daemon, "signals begin")
     say(daemon, "signals begin", "by the moon", "no, not so")
@@ -55,6 +66,8 @@ def test_sums_are_split_as_asked(daemon: RunningDaemon) -> None:
     ("path", "named"),
     [
         ("/reef/search?q=kind:mian", "kind:mian"),
+        ("/reef/sessions?q=score:fair", "score:fair"),
+        ("/reef/sessions?q=x&before=1&after=1", "exclude each other"),
         ("/reef/search?q=" + quote("since:never"), "since:never"),
         ("/reef/search?q=x&before=1e3", "1e3"),
         ("/reef/rollups?unit=minute", "minute"),
