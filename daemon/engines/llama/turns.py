@@ -1,10 +1,10 @@
 """Which context decodes next: one a set of weights, one thread for them all.
 
-People's requests go first wherever they are; background ones run when there is no other, and for a moment now and
-then so that they end some day. Contexts take turns step by step, so that two sets of weights share the machine as two requests
-do. A LoRA adapter is brought in by a second thread (half a second, mostly memory for keys and values) while the others'
-streams go on; only the probe, a short batch that proves its effect, runs between their steps. Weights without work are
-given back, the longest unused first. Keys and values never cross from one context to another.
+People's requests go first wherever they are; background ones run when there is no other, and for a moment now and then
+so that they end some day. Contexts take turns step by step, so that two sets of weights share the machine as two
+requests do. A LoRA adapter is brought in by a second thread (half a second, mostly memory for keys and values) while
+the others' streams go on; only the probe, a short batch that proves its effect, runs between their steps. Weights
+without work are given back, the longest unused first. Keys and values never cross from one context to another.
 """
 
 import functools
@@ -29,7 +29,7 @@ from daemon.engines.llama.scheduler import Scheduler, Speed
 #: the default model at 8192 tokens), so more only while they have work, and none for nobody.
 KEPT: Final = 3
 _UNUSED_SECONDS: Final = 900.0
-#: Background requests that have waited so long go before people's for a moment: one step, or more where steps are short.
+#: Background requests that have waited so long go before people's for a moment: a step, or more short ones.
 _PATIENCE_SECONDS: Final = 1.0
 _MOMENT_SECONDS: Final = 0.1
 #: A probe that moves less than this, in nats on average, has no effect: 16-bit adapters that learned anything move it
