@@ -13,16 +13,19 @@ Clock = Callable[[], int]
 @dataclass(slots=True)
 class Desk:
     """``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
-    where none is there."""
+    where none is there. ``note`` is what a person should know about it all the same. ``fixed`` says why nothing can be
+    changed; ``doubt`` is to be called when a request found no daemon."""
 
     home: Home
     now: Clock
-    client: Client = field(init=False)
+    client: Client
+    doubt: Callable[[], None]
+    fixed: str | None = None
     ratings: Ratings = field(init=False)
     lost: str | None = ""
     running: bool = True
     engine: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
-        self.client = Client(self.home.socket)
         self.ratings = Ratings(self.client)
