@@ -16,9 +16,9 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from daemon.core.client import Client
 from daemon.core.errors import ReefError, Unreachable, UsageError
@@ -93,24 +93,38 @@ class Recorder(Client):
     def __init__(self, path: Path, tape: Tape, *, timeout: float) -> None:
         super().__init__(path, timeout=timeout)
         self._tape = tape
+        self._left = False
 
-    def _open(
-        self, method: str, path: str, body: Mapping[str, object] | None = None, **options: Any
-    ) -> AbstractContextManager[Iterator[bytes]]:
-        opened = super()._open(method, path, body, **options)
-        return self._kept(path, opened) if method == "GET" else opened
+    def break_off(self) -> None:
+        """The end of a stream that is left is nothing the daemon told."""
+        self._left = True
+        super().break_off()
 
     @contextmanager
-    def _kept(self, path: str, opened: AbstractContextManager[Iterator[bytes]]) -> Iterator[Iterator[bytes]]:
+    def _open(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        scope: str | None = None,
+        silence: float | None = None,
+    ) -> Iterator[Iterator[bytes]]:
+        opened = super()._open(method, path, body, scope=scope, silence=silence)
+        if method != "GET":
+            with opened as lines:
+                yield lines
+            return
         number = self._tape.begin(path)
+        self._left = False
         try:
             with opened as lines:
                 yield self._noted(number, lines)
         except (ReefError, OSError, ValueError) as error:
-            self._tape.note(number, end=_told(error))
+            if not self._left:
+                self._tape.note(number, end=_told(error))
             raise
-        else:
-            self._tape.note(number, end=None)
+        self._tape.note(number, end=None)
 
     def _noted(self, number: int, lines: Iterator[bytes]) -> Iterator[bytes]:
         for line in lines:

@@ -67,7 +67,7 @@ def load(path: Path) -> Recording:
             _take(recording, numbers, json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             what = "is no line of a recording" if line.endswith(b"\n") else "is cut off"
-            recording.trouble = f"{path.name}, line {number} {what}; what stands before it is played"
+            recording.trouble = f"line {number} {what}; what stands before it is played"
             break
     return recording
 
@@ -86,8 +86,11 @@ def _began_ns(path: Path, line: bytes) -> int:
 def _take(recording: Recording, numbers: dict[int, Heard], entry: Mapping[str, Any]) -> None:
     at, number = float(entry["at"]), entry["n"]
     if "get" in entry:
+        before = recording.answers.setdefault(str(entry["get"]), [])
+        if before and before[-1].end is None:
+            before[-1].end = at  # a stream that was left for a new one
         numbers[number] = Heard(at)
-        recording.answers.setdefault(str(entry["get"]), []).append(numbers[number])
+        before.append(numbers[number])
     elif "line" in entry:
         numbers[number].lines.append((at, entry["line"].encode("utf-8", "surrogateescape")))
     else:
@@ -112,9 +115,15 @@ class Replay(Client):
         """What the clock showed then."""
         return self._recording.began_ns + int(min(self._at, self._recording.seconds) * 1e9)
 
-    @property
-    def over(self) -> bool:
-        return self._at >= self._recording.seconds
+    def left(self) -> float:
+        """Seconds until it is over."""
+        return max(self._recording.seconds - self._at, 0.0) / self._speed
+
+    def title(self) -> str:
+        """What is played, and what is wrong with it."""
+        began = time.strftime("%Y-%m-%d %H:%M", time.localtime(self._recording.began_ns / 1e9))
+        over = ", played to its end" if not self.left() else ""
+        return f"recording of {began}{f': {self._recording.trouble}' if self._recording.trouble else over}"
 
     @property
     def _at(self) -> float:
@@ -215,10 +224,8 @@ def _split(path: str) -> tuple[str, str, dict[str, int]]:
     return place, urlencode([word for word in words if word[0] not in _CURSORS]), cursors
 
 
-def _cut(
-    rows: list[Mapping[str, Any]], cursors: Mapping[str, int]
-) -> tuple[list[Mapping[str, Any]], bool]:
-    """The page that the cursors name, in the daemon's order (newest first, but after ``after``); whether more follow."""
+def _cut(rows: list[Mapping[str, Any]], cursors: Mapping[str, int]) -> tuple[list[Mapping[str, Any]], bool]:
+    """The page that the cursors name, in the daemon's order (newest first, unless after one); whether more follow."""
     limit = cursors.get("limit", 50)
     if "after" in cursors:
         found = [row for row in rows if row["seq"] > cursors["after"]]
