@@ -33,6 +33,7 @@ from daemon.server import (
     scrape,
     search,
     tasks,
+    watching,
 )
 from daemon.server.auth import Guard
 from daemon.server.control import answer
@@ -65,6 +66,8 @@ _routes = [
     Route("/reef/rollups", search.rollups),
     Route("/reef/last", control.last),
     Route("/reef/events", feed.events),
+    Route("/reef/live", watching.listed),
+    Route("/reef/live/{receipt}", watching.watched),
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
     Route("/reef/undo", actions.undo, methods=["POST"]),
@@ -135,6 +138,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
+        live=runtime.live,
         server=runtime.config.server,
     )
 
