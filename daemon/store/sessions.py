@@ -6,6 +6,7 @@ record goes where.
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from daemon.core.errors import NotFound, UsageError
@@ -131,6 +132,11 @@ def of_keys(reader: Reader, scenario: str, keys: Sequence[str]) -> str | None:
         return None
     (uid,) = reader.db.execute("SELECT uid FROM session WHERE id = ?", (found.id,)).fetchone()
     return str(uid)
+
+
+def placed(reader: Reader, id: int, seq: int) -> SessionRow:
+    """A session that is there, at its place in some list."""
+    return replace(_row(reader, reader.db.execute(f"{_ROW} WHERE s.id = ?", (id,)).fetchone()), seq=seq)
 
 
 def sessions(

@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
     "tui": Command(
         "tui:tui",
         "The dashboard; on a terminal `reef` alone opens it.",
-        ("reef", "reef tui --theme light", "ACCESSIBLE=1 reef"),
+        ("reef", "reef tui --theme light", "ACCESSIBLE=1 reef", "reef tui --replay demo.jsonl --speed 2"),
     ),
     "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start", "reef start --at-login")),
     "stop": Command("daemon:stop", "Stop the daemon after the requests in flight.", ("reef stop",), hot=True),
@@ -100,6 +100,17 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "One session as a conversation.",
                 ("reef traces show", "reef traces show ses_06f2m8", "reef traces show rec_06f2m9 --full"),
             ),
+            "changes": Command(
+                "traces_look:changes",
+                "What a request has that the one before had not.",
+                ("reef traces changes", "reef traces changes rec_06f2m9"),
+            ),
+            "raw": Command(
+                "traces_look:raw",
+                "A request or response as it was sent.",
+                ("reef traces raw rec_06f2m9", "reef traces raw rec_06f2m9 --side response"),
+            ),
+            "curl": Command("traces_look:curl", "The command that sends a request again.", ("reef traces curl",)),
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
             "purge": Command(
                 "purge:purge",
