@@ -83,6 +83,15 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def scaled(metadata: Mapping[str, Any] | None) -> str:
+    """``4 of 5``: how a score was given where neither good nor bad was meant; empty where it does not say."""
+    told = metadata or {}
+    scored, scale = told.get("scored"), told.get("scale")
+    if isinstance(scored, int) and isinstance(scale, list) and len(scale) == 2 and isinstance(scale[1], int):
+        return f"{scored} of {scale[1]}"
+    return ""
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Aligned columns under a heading; numbers to the right. Cells are made inert here; the last one is cut where the
     line would be wider than `WIDE`.

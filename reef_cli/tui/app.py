@@ -14,7 +14,7 @@ from daemon.core.paths import Home
 from reef_cli.tui.desk import Clock, Desk
 from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
-from reef_cli.tui.messages import Connected, Heard, Lost
+from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.jobs import Jobs
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
@@ -35,7 +35,7 @@ class Dashboard(App[None], inherit_bindings=False):
         super().__init__(ansi_color=theme == "ansi")
         self.theme = _THEMES[theme]
         self.animation_level = "none"
-        self.desk = Desk(home, now)
+        self.desk = Desk(home, now, lambda text: self.post_message(Told(text)))
         self.feed = Feed(self.desk.client, self.post_message)
         self._timer: Timer | None = None
         self._interrupted = False
@@ -46,14 +46,17 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         self.switch_mode(Place.TRACES)
         self.feed.start()
+        self.desk.ratings.resume()
 
     def on_unmount(self) -> None:
         self.feed.stop()
+        self.desk.ratings.close()
 
     # -- the feed -----------------------------------------------------------------------------------
 
     def on_connected(self, message: Connected) -> None:
         self.desk.lost, self.desk.running = None, True
+        self.desk.ratings.wake()
         for panel in self._panels():
             panel.daemon_changed()
             panel.reload.ask()
@@ -66,6 +69,11 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_heard(self, message: Heard) -> None:
         if self._timer is None:
             self._timer = self.set_timer(_UPDATE_SECONDS, self._update)
+
+    def on_told(self, message: Told) -> None:
+        for panel in self._panels():
+            panel.say(message.text)
+            panel.rated()
 
     def _update(self) -> None:
         self._timer = None

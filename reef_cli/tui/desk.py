@@ -12,11 +12,12 @@ Clock = Callable[[], int]
 
 @dataclass(slots=True)
 class Desk:
-    """``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
+    """``tell`` takes a sentence about what became of feedback, from any thread. ``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
     where none is there."""
 
     home: Home
     now: Clock
+    tell: Callable[[str], object]
     client: Client = field(init=False)
     ratings: Ratings = field(init=False)
     lost: str | None = ""
@@ -25,4 +26,4 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.client = Client(self.home.socket)
-        self.ratings = Ratings(self.client)
+        self.ratings = Ratings(self.home, self.client, self.tell)
