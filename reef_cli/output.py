@@ -7,7 +7,7 @@ inert before it is shown: no control character, escape sequence or bidirectional
 import json as _json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 #: Joiners that emoji and several scripts need; they are format characters, but change nothing outside their cluster.

@@ -12,8 +12,8 @@ Clock = Callable[[], int]
 
 @dataclass(slots=True)
 class Desk:
-    """``tell`` takes a sentence about what became of feedback, from any thread. ``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
-    where none is there."""
+    """``tell`` takes a sentence about what became of feedback, from any thread. ``lost`` says why the daemon does not
+    answer ("" before the first try), None while it does; ``running`` is False where none is there."""
 
     home: Home
     now: Clock

@@ -32,7 +32,8 @@ class Trace(Rated, Reading):
         self._toggled: set[str] = set()
 
     async def load(self) -> None:
-        trace = self._trace = await off_loop(self.desk.client.get, f"/reef/traces/{segment(self._session)}")
+        trace = await off_loop(self.desk.client.get, f"/reef/traces/{segment(self._session)}")
+        self._trace = trace
         self._receipts = {entry["record"]["receipt"] for entry in trace["records"]}
         self.redraw()
 
