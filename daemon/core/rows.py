@@ -8,6 +8,16 @@ from typing import Any
 from daemon.core.records import Dialect, End, Kind
 
 
+class Order(StrEnum):
+    """How a list of sessions may be sorted. Only sessions that have a value are in it."""
+
+    ACTIVITY = "activity"  # by their last record
+    TOKENS = "tokens"  # in and out, of all records
+    COST = "cost"  # as far as it is known
+    LATENCY = "latency"  # of one record, on average
+    RATING = "rating"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """One line of the session list. ``turns`` counts main records that ended ok; retries count once."""
@@ -26,8 +36,19 @@ class SessionRow:
     cwd: str | None
     score: float | None
     reports: int
-    #: Its place in the list's order: the last record's ``seq``.
+    #: Its place in the list that it came in: its last record's ``seq``, or as that list is sorted or filtered.
     seq: int = 0
+    #: US dollars, of the records of which it is known; None: of none.
+    cost_usd: float | None = None
+    #: Of all records together.
+    duration_us: int = 0
+    #: Records by their kind.
+    subagents: int = 0
+    side: int = 0
+    retries: int = 0
+    #: How the main line's last record ended, and what served it; None where there is none.
+    status: End | None = None
+    release_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +84,8 @@ class RecordRow:
     parent: str | None
     #: How it hangs on its parent: start, next, fork, rewrite, compaction, spawn.
     edge: str
+    #: US dollars; None: unknown.
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +132,7 @@ class NewReport:
 @dataclass(frozen=True, slots=True)
 class RollupRow:
     """Sums over the records that began in one hour or day from ``start_ns`` on. Names are None where not split by
-    them; ``turns`` counts as a session's do."""
+    them; ``turns`` and ``cost_usd`` count as a session's do."""
 
     start_ns: int
     scenario: str | None
@@ -123,6 +146,7 @@ class RollupRow:
     cached_tokens: int
     completion_tokens: int
     duration_us: int
+    cost_usd: float | None = None
 
 
 class SignalName(StrEnum):
