@@ -48,6 +48,7 @@ FIELDS: Final[dict[str, Known]] = {
     "signal": Known("what happened after it", "signal:stopped", tuple(SignalName)),
     "score": Known("a rating that stands on it", "score:bad", units={"": 1}, named={"good": 1, "bad": 0}),
     "tokens": Known("tokens in and out", "tokens:>50k", units={"": 1, "k": 1e3, "m": 1e6}),
+    "cost": Known("what it cost, in US dollars, where that is known", "cost:>0.1", units={"": 1}),
     "latency": Known("how long it took", "latency:>2s", units={"": 1e6, "us": 1, "ms": 1e3, "s": 1e6, "m": 6e7}),
 }
 #: They bound when it began, and take no minus.

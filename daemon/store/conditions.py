@@ -60,6 +60,7 @@ _NUMBERS: Final = {
     "score": """EXISTS (SELECT 1 FROM reference f JOIN report p ON p.id = f.report
         WHERE f.seq = r.seq AND p.undone_ns IS NULL AND p.score {} ?)""",
     "tokens": "r.prompt_tokens + r.completion_tokens {} ?",
+    "cost": "r.cost_usd {} ?",
     "latency": "r.duration_us {} ?",
 }
 

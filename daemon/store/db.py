@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,17 @@ from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.core.rows import NewReport, RecordPlace, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
+from daemon.core.rows import (
+    NewReport,
+    Order,
+    RecordPlace,
+    RecordRow,
+    ReportRow,
+    RollupRow,
+    SearchPage,
+    SessionRow,
+    SignalRow,
+)
 from daemon.store import (
     afterwards,
     audit,
@@ -24,6 +33,7 @@ from daemon.store import (
     feedback,
     imports,
     opening,
+    orders,
     records,
     requests,
     rollups,
@@ -144,6 +154,12 @@ class Store:
         """Latest activity first (with ``after``: oldest first), with the cursor of the next page."""
         return self._pool.read(sessions.sessions, scenario, limit, before=before, after=after)
 
+    def sessions_by(
+        self, order: Order, *, limit: int = 50, before: str | None = None, after: str | None = None
+    ) -> tuple[list[SessionRow], str | None]:
+        """Those that have such a value, the most first (with ``after``: the least first); ``seq`` is the place here."""
+        return self._pool.read(orders.ordered, order, limit, before=before, after=after)
+
     def session(self, id: str) -> SessionRow:
         """Raises NotFound."""
         return self._pool.read(sessions.session, id)
@@ -171,7 +187,7 @@ class Store:
         oldest first), with the cursor of the next page. A page may be short and have a next one."""
         with self._pool.reader() as reader:
             found, cursor = search.sessions_with(reader, query, limit, before=before, after=after)
-            return [replace(sessions.session(reader, uid), seq=seq) for uid, seq in found], cursor
+            return [sessions.placed(reader, id, seq) for id, seq in found], cursor
 
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""

@@ -59,14 +59,14 @@ def search(reader: Reader, query: Query, limit: int, before: str | None) -> Sear
 
 def sessions_with(
     reader: Reader, query: Query, limit: int, *, before: str | None, after: str | None = None
-) -> tuple[list[tuple[str, int]], str | None]:
-    """The sessions that have such records, with the place of their newest one: latest first, or, with ``after``, oldest
-    first; and the cursor of the next page."""
+) -> tuple[list[tuple[int, int]], str | None]:
+    """The sessions (their rows' ids) that have such records, with the place of their newest one: latest first, or, with
+    ``after``, oldest first; and the cursor of the next page."""
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
     size, up, cursor = page_size(limit), after is not None, None
     start = _start(before) if after is None else cursor_value(after)
-    found: list[tuple[str, int]] = []
+    found: list[tuple[int, int]] = []
     newest: dict[int, int | None] = {}  # of sessions that were looked at
     for window in _windows(reader, query, start, want=_WINDOW, up=up):
         seqs = _with_phrases(reader, query, window.seqs[: _READ if query.phrases else None])
@@ -78,7 +78,7 @@ def sessions_with(
                 continue
             if len(found) == size:
                 return found, str(found[-1][1])
-            found.append((uid, seq))
+            found.append((id, seq))
         if query.phrases and len(window.seqs) > _READ:
             return found, str(window.seqs[_READ - 1])
         cursor = None if window.last else str(window.edge)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from daemon.core.client import Client
 from daemon.core.errors import NotFound, Unreachable
 from daemon.core.paths import home
+from daemon.core.rows import Order
 from reef_cli import conversation, diagnostics, output, pages
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import beginnings, resolved
@@ -24,10 +25,15 @@ def list_sessions(
     limit: Limit = 20,
     before: Cursor = None,
     scenario: Annotated[str | None, Help("Only this scenario's.")] = None,
+    sort: Annotated[Order, Help("Of all sessions, those with the most first.")] = Order.ACTIVITY,
     as_json: AsJson = False,
 ) -> None:
-    """With a query, the sessions that have such records: `reef traces search --help` tells how one is written."""
-    page = ensure_daemon(home()).get("/reef/sessions", limit=limit, before=before, scenario=scenario, q=query)
+    """With a query, the sessions that have such records: `reef traces search --help` tells how one is written.
+
+    Sorted, the list has the sessions with such a value; a query or a scenario keeps the order of activity.
+    """
+    wanted = {"scenario": scenario, "q": query, "sort": None if sort is Order.ACTIVITY else sort}
+    page = ensure_daemon(home()).get("/reef/sessions", limit=limit, before=before, **wanted)
     if as_json:
         output.json(page)
         return
@@ -36,6 +42,7 @@ def list_sessions(
     output.table(columns, [_row(name, session) for name, session in zip(names, page["items"], strict=True)])
     asked = (f" {shlex.quote(query)}" if query else "") + f" -n {limit}"
     only = f" --scenario {shlex.quote(scenario)}" if scenario else ""
+    only += f" --sort {sort}" if sort is not Order.ACTIVITY else ""
     if page["next"]:
         diagnostics.say(f"more: reef traces list{asked} --before {page['next']}{only}")
     elif not page["items"] and (scenario or before or query):
@@ -50,8 +57,9 @@ def search(
     """Words, "phrases", -words and wor* all have to be in what a record added; fields narrow it down: agent, model,
     session, scenario, release (12 or an id), kind (main, subagent, side, retry), status (ok, error, incomplete,
     cancelled, failed or a number), has (feedback, note, error, tools, secret, signal), signal (turn, tool, refused,
-    stopped, retried, left), score (good, bad, 4 or '>=3'), tokens ('>50k'), latency ('>2s'), since and until (30m, 12h,
-    2d, 1w or a date). A minus before a field leaves it out; a query that begins with one comes after --.
+    stopped, retried, left), score (good, bad, 4 or '>=3'), tokens ('>50k'), cost ('>0.1'), latency ('>2s'),
+    since and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out; a query that begins with one
+    comes after --.
     """
     page = ensure_daemon(home()).get("/reef/search", q=query, limit=limit, before=before)
     if as_json:

@@ -62,12 +62,24 @@ def test_sums_are_split_as_asked(daemon: RunningDaemon) -> None:
     assert (row["agent"], row["model"], row["scenario"], row["turns"]) == ("pi", "m", None, 1)
 
 
+def test_a_list_may_be_sorted_by_what_was_taken(daemon: RunningDaemon) -> None:
+    say(daemon, "a session", "by the moon", "of two turns")
+    first, *_ = daemon.get("/reef/sessions?sort=tokens&limit=2")["items"]
+    (second,) = daemon.get(f"/reef/sessions?sort=tokens&limit=1&before={first['seq']}")["items"]
+    taken = [row["prompt_tokens"] + row["completion_tokens"] for row in (first, second)]
+    assert taken == sorted(taken, reverse=True)
+    assert daemon.get("/reef/sessions?sort=activity&limit=1") == daemon.get("/reef/sessions?limit=1")
+
+
 @pytest.mark.parametrize(
     ("path", "named"),
     [
         ("/reef/search?q=kind:mian", "kind:mian"),
         ("/reef/sessions?q=score:fair", "score:fair"),
         ("/reef/sessions?q=x&before=1&after=1", "exclude each other"),
+        ("/reef/sessions?sort=size", "size"),
+        ("/reef/sessions?sort=tokens&q=x", "sort=tokens goes over all sessions"),
+        ("/reef/sessions?sort=tokens&scenario=x", "sort=tokens goes over all sessions"),
         ("/reef/search?q=" + quote("since:never"), "since:never"),
         ("/reef/search?q=x&before=1e3", "1e3"),
         ("/reef/rollups?unit=minute", "minute"),
