@@ -55,7 +55,7 @@ class Code:
 class Lazy(Sequence[Span]):
     """A row's colours, found when it is drawn."""
 
-    def __init__(self, code: Code, line: int, start: int, end: int, indent: int) -> None:
+    def __init__(self, code: Code, line: int, start: int, end: int, *, indent: int) -> None:
         self._code, self._line, self._start, self._end, self._indent = code, line, start, end, indent
 
     def _spans(self) -> list[Span]:

@@ -56,7 +56,7 @@ def _block(block: Block, width: int, indent: int, style: str) -> Iterator[Drawn]
     for n, line in enumerate(lines):
         start, look = 0, style if code else _sign(line)
         for piece in pieces(line, max(width, 4)):
-            spans = Lazy(code, n, start, start + len(piece), indent) if code else ()
+            spans = Lazy(code, n, start, start + len(piece), indent=indent) if code else ()
             yield Drawn(space + piece, look, spans)
             start += len(piece)
 

@@ -4,7 +4,7 @@ Pure. Every text here came from a model, a tool or a web page; `reef_cli.tui.tex
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from reef_cli import blocks, output, toolcalls
@@ -82,7 +82,7 @@ def _entry(entry: Mapping[str, Any], now_ns: int, files: dict[str, str]) -> Iter
     yield Item(f"{receipt}/heading", record, _heading(record, now_ns), style="dim")
     for m, message in enumerate(messages(entry)):
         for p, part in enumerate(message["parts"]):
-            yield from _part(f"{receipt}/{m}.{p}", record, message["role"], part, files)
+            yield from _part(Item(f"{receipt}/{m}.{p}", record, message["role"]), part, files)
     if record["error"]:
         yield Item(f"{receipt}/error", record, "error", record["error"], style="error")
     for report in entry["reports"]:
@@ -126,15 +126,14 @@ def _short(microseconds: int) -> str:
     return f"{microseconds // 1000} ms" if microseconds < 1_000_000 else output.duration(microseconds / 1e6)
 
 
-def _part(
-    id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any], files: dict[str, str]
-) -> Iterator[Item]:
+def _part(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Iterator[Item]:
+    """``item`` has the part's id, record and role; ``files`` what each tool call read or wrote."""
     if "written" in part:  # an agent added to what the person wrote
         if words := part["written"].strip():
-            yield Item(id, record, role, words, blocks=lambda: blocks.prose(words))
-        yield Item(f"{id}+", record, "added by the agent", part["text"], folds=True, long=True, style="dim")
+            yield replace(item, text=words, blocks=lambda: blocks.prose(words))
+        yield Item(f"{item.id}+", item.record, "added by the agent", part["text"], folds=True, long=True, style="dim")
     else:
-        yield _whole(Item(id, record, role), part, files)
+        yield _whole(item, part, files)
 
 
 def _whole(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Item:
