@@ -1,9 +1,10 @@
 """THE table of keys: bindings, footer, `?` help and the README's key table are all made from it.
 
-A key has one meaning wherever it acts. Nothing here imports Textual. Letters and F-keys only: terminals and editors eat
-ctrl+m, ctrl+h, ctrl+i, ctrl+[, and often ctrl+p and ctrl+q.
+A key has one meaning wherever it acts; a person's own keys are `reef_cli.tui.settings`. Nothing here imports Textual.
+Letters and F-keys above all: terminals and editors eat others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -21,6 +22,10 @@ class Place(StrEnum):
     JOBS = "jobs"
     JOB = "job"
 
+
+#: What terminals turn into other keys, or keep for themselves; what editors' terminals keep is never a key's only name.
+EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+q", "ctrl+s")
+EATEN_BY_EDITORS: Final = ("ctrl+p",)
 
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS)
 OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.JOB)
@@ -88,6 +93,7 @@ KEYS: Final = (
     Key("traces", ("1",), "1", "traces", "what the agents did", EVERYWHERE, "reef traces list"),
     Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
     Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
+    Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
     Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
     Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
@@ -97,9 +103,9 @@ KEYS: Final = (
 CHANGES: Final = frozenset(("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "start"))
 
 
-def at(place: Place) -> tuple[Key, ...]:
+def at(place: Place, table: Sequence[Key] = KEYS) -> tuple[Key, ...]:
     """The keys that mean something there."""
-    return tuple(key for key in KEYS if place in key.places)
+    return tuple(key for key in table if place in key.places)
 
 
 def markdown() -> str:
