@@ -27,23 +27,9 @@ _T = TypeVar("_T")
 
 #: What works without the daemon.
 _ALONE = {
-    "down",
-    "up",
-    "top",
-    "bottom",
-    "page_down",
-    "page_up",
-    "back",
-    "fold",
-    "help",
-    "quit",
-    "start",
-    "suspend",
-    *LISTS,
-    "good",
-    "bad",
-    "note",
-    "undo",
+    *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
+    *("help", "quit", "start", "suspend", *LISTS),
+    *("good", "bad", "note", "undo"),  # kept in the outbox
 }
 
 
