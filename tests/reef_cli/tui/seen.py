@@ -10,7 +10,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from daemon.core.paths import Home
-from reef_cli.tui.app import Dashboard
+from reef_cli.tui.app import Connect, Dashboard
+from reef_cli.tui.desk import Clock
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.themes import Theme
 from tests.fakes.dashboard import NOW
@@ -74,7 +75,14 @@ class Seen:
 
 
 @asynccontextmanager
-async def dashboard(home: Home, size: tuple[int, int] = (80, 24), *, theme: Theme = "ansi") -> AsyncIterator[Seen]:
-    app = Dashboard(home, now=lambda: NOW, theme=theme)
+async def dashboard(
+    home: Home,
+    size: tuple[int, int] = (80, 24),
+    *,
+    theme: Theme = "ansi",
+    now: Clock = lambda: NOW,
+    connect: Connect | None = None,
+) -> AsyncIterator[Seen]:
+    app = Dashboard(home, now=now, theme=theme, connect=connect)
     async with app.run_test(size=size) as pilot:
         yield Seen(app, pilot)
