@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -12,11 +13,13 @@ from textual.pilot import Pilot
 from daemon.core.paths import Home
 from reef_cli.tui.app import Dashboard
 from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.settings import Settings
 from reef_cli.tui.themes import Theme
 from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
 _PATIENCE_SECONDS = 120.0
+WITHOUT_HINTS = Settings(hints=False)
 
 
 class Seen:
@@ -74,7 +77,9 @@ class Seen:
 
 
 @asynccontextmanager
-async def dashboard(home: Home, size: tuple[int, int] = (80, 24), *, theme: Theme = "ansi") -> AsyncIterator[Seen]:
-    app = Dashboard(home, now=lambda: NOW, theme=theme)
+async def dashboard(
+    home: Home, size: tuple[int, int] = (80, 24), *, theme: Theme = "ansi", settings: Settings = WITHOUT_HINTS
+) -> AsyncIterator[Seen]:
+    app = Dashboard(home, now=lambda: NOW, settings=replace(settings, theme=theme))
     async with app.run_test(size=size) as pilot:
         yield Seen(app, pilot)
