@@ -26,7 +26,10 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 #: What works without the daemon.
-_ALONE = {"down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", *LISTS}
+_ALONE = {
+    *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
+    *("help", "quit", "start", "suspend", *LISTS),
+}
 
 
 def bindings(place: Place) -> list[Binding]:
@@ -82,7 +85,7 @@ class Panel(Screen[None]):
         self.bar = Line(left_first=True, id="bar")
         self.banner = Banner()
         self.said = Line()
-        self.foot = Keys(keys.at(self.place), self.blocked)
+        self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
         self.reload = Repeating(self, self.load)
         self._unknown = ""
 
@@ -116,7 +119,8 @@ class Panel(Screen[None]):
         if id == "start":
             return None if self.desk.lost and not self.desk.running else "the daemon is running"
         if self.desk.lost is not None and id not in _ALONE:
-            return f"{self.desk.lost or 'connecting'}{'' if self.desk.running else ': s starts it'}"
+            way = "" if self.desk.running else f": {self.desk.key('start')} starts it"
+            return f"{self.desk.lost or 'connecting'}{way}"
         return None
 
     def failed(self, error: ReefError) -> None:
@@ -138,7 +142,7 @@ class Panel(Screen[None]):
         tabs = [f"[{n} {name}]" if self.place.startswith(name[:-1]) else f" {n} {name} "
                 for n, name in enumerate(LISTS, 1)]  # fmt: skip
         self.bar.show(left=f"Reef  {' '.join(tabs)}", right=self.desk.engine)
-        way = "trying again; reef logs" if self.desk.running else "s starts it, or: reef start"
+        way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
         self.list.empty = self.nothing()
         self.list.refresh()
@@ -237,7 +241,14 @@ class Panel(Screen[None]):
             self.do_back()
 
     def do_help(self) -> None:
-        self.app.push_screen(Help(self.place, self.blocked))
+        self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
+
+    def do_suspend(self) -> None:
+        driver = self.app._driver
+        if driver is None or not driver.can_suspend:
+            self.say("this terminal has no shell to go back to")
+        else:
+            self.app.action_suspend_process()
 
     def do_start(self) -> None:
         self.say("starting the daemon …")
