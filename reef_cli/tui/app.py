@@ -135,12 +135,11 @@ class Dashboard(App[None], inherit_bindings=False):
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
             self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
-        paused = [event.data for event in events if event.name == "recording"]
-        if paused:
-            self.desk.hear_recording(paused[-1])
+        if any(event.name == "recording" for event in events):
+            self._look_again()
         rest = [event for event in events if event.name != "engine"]
         for panel in self._panels():
-            if engines or paused:
+            if engines:
                 panel.daemon_changed()
             if rest:
                 panel.heard(rest)

@@ -59,13 +59,13 @@ class Desk:
 
     def look(self, status: Mapping[str, Any]) -> None:
         """Take what ``GET /reef/status`` told."""
-        self.hear_recording(status["recording"])
+        self._hear(status["recording"])
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
         self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"
 
-    def hear_recording(self, state: Mapping[str, Any]) -> None:
-        """Take how recording is: of the status, or of a ``recording`` event."""
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        """Take how recording is."""
         until, detail = state["until_ns"], state["detail"]
         match state["state"]:
             case "paused":
