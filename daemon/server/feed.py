@@ -117,7 +117,7 @@ def _told(daemon: Runtime, at: Position, news: list[News]) -> Iterator[tuple[str
     for one in news:
         at.told = one.number
         yield one.event, one.data
-    engines = msgspec.json.encode([engine.status() for engine in daemon.router.engines()])
+    engines = msgspec.json.encode(daemon.engines())
     if engines != at.engines:
         at.engines = engines
         yield "engine", engines

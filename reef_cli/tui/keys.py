@@ -15,6 +15,8 @@ class Place(StrEnum):
 
     TRACES = "traces"
     TRACE = "trace"
+    RAW = "trace raw"
+    CHANGES = "trace changes"
     RELEASES = "releases"
     RELEASE = "release"
     JOBS = "jobs"
@@ -26,7 +28,8 @@ EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+
 EATEN_BY_EDITORS: Final = ("ctrl+p",)
 
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS)
-OPENED: Final = (Place.TRACE, Place.RELEASE, Place.JOB)
+OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.JOB)
+EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
 _RELEASES: Final = (Place.RELEASES, Place.RELEASE)
@@ -62,6 +65,18 @@ KEYS: Final = (
     Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
     Key("log", ("enter",), "Enter", "log", "read the job's log", (Place.JOBS,), "reef jobs show ID", 1),
     Key("fold", ("enter", "space"), "Enter", "unfold", "fold or unfold", (Place.TRACE,), "reef traces show --full", 1),
+    Key("all", ("w",), "w", "all", "unfold everything, or fold it", (Place.TRACE,), "reef traces show --full"),
+    Key("changes", ("d",), "d", "changes", "what changed since the request before", (Place.TRACE,),
+        "reef traces changes RECEIPT"),
+    Key("raw", ("R",), "R", "raw", "request and response as they were sent", (Place.TRACE,), "reef traces raw RECEIPT"),
+    Key("side", ("tab",), "Tab", "other side", "the response, or the request again", (Place.RAW,),
+        "reef traces raw --side response", 1),
+    Key("curl", ("Y",), "Y", "curl", "copy the request as a curl command", EXCHANGES, "reef traces curl RECEIPT"),
+    Key("find", ("slash",), "/", "find", "find words in what is read", OPENED, "reef traces show --full"),
+    Key("next_hit", ("n",), "n", "next", "where the words are next", OPENED, "reef traces show --full"),
+    Key("previous_hit", ("N",), "N", "previous", "where the words are above", OPENED, "reef traces show --full"),
+    Key("editor", ("e",), "e", "editor", "all of it in $EDITOR", OPENED, "reef traces show --full"),
+    Key("pager", ("p",), "p", "pager", "all of it in $PAGER", OPENED, "reef traces show --full"),
     Key("back", ("escape",), "Esc", "back", "back to the list", OPENED, "", 2),
     Key("good", ("plus",), "+", "good", "rate the answer good", _RATED, "reef good RECEIPT", 3),
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
@@ -79,7 +94,7 @@ KEYS: Final = (
     Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
     Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
     Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
-    Key("copy", ("y",), "y", "copy", "send its id to the terminal's clipboard", EVERYWHERE),
+    Key("copy", ("y",), "y", "copy", "its id, or the line, to the clipboard", EVERYWHERE),
     Key("hints", ("H",), "H", "hints", "the hint at the bottom: off, or on again", EVERYWHERE),
     Key("palette", ("colon", "ctrl+p"), ": ctrl+p", "commands", "find any action, theme or command", EVERYWHERE,
         "reef --help", 8),

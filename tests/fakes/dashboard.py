@@ -21,6 +21,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from daemon.core.version import __version__
+
 ENGINES = [{"name": "embedded", "state": "ready"}]
 
 
@@ -31,6 +33,8 @@ class FakeDaemon:
         self.traces: dict[str, dict[str, Any]] = {}
         self.releases: list[dict[str, Any]] | None = []
         self.jobs: list[dict[str, Any]] | None = []
+        recording = {"state": "on", "detail": None, "unrecorded": 0, "until_ns": None}
+        self.status: dict[str, Any] = {"version": __version__, "recording": recording}
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self._clients: set[asyncio.Queue[bytes | None]] = set()
@@ -96,6 +100,7 @@ class FakeDaemon:
     def _app(self) -> Starlette:
         routes = [
             Route("/reef/events", self._events),
+            Route("/reef/status", self._one(lambda request: self.status)),
             Route("/reef/sessions", self._listed(lambda request: self.sessions)),
             Route("/reef/traces/{id}", self._one(self._trace)),
             Route("/reef/scenarios", self._scenarios),

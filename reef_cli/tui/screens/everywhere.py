@@ -1,9 +1,11 @@
 """What means the same on every screen, apart from moving about: palette, hints, copying, themes, suspending."""
 
+import asyncio
 import os
 import shlex
 from typing import TYPE_CHECKING, Final, cast
 
+from daemon.core.errors import ReefError
 from reef_cli.tui import clipboard
 from reef_cli.tui.choices import Choice, choices
 from reef_cli.tui.keys import Place
@@ -81,16 +83,21 @@ def wear(panel: "Panel", theme: Theme) -> None:
 
 def send(panel: "Panel", text: str, what: str) -> None:
     """To the terminal's clipboard; into a file where it is known that no terminal gets it."""
-    app, home = panel.app, panel.desk.home
 
-    def work() -> str:
-        why = clipboard.obstacle(text, os.environ, clipboard.tmux_option)
-        if why is not None:
-            return f"in {clipboard.write(home, text)}, not in a clipboard: {why}"
-        app.call_from_thread(app.copy_to_clipboard, text)
-        return f"sent to the terminal: {one_line(what, 60)}"
+    async def run() -> None:
+        why = await asyncio.to_thread(clipboard.obstacle, text, os.environ, clipboard.tmux_option)
+        if why is None:
+            panel.app.copy_to_clipboard(text)
+            panel.say(f"sent to the terminal: {one_line(what, 60)}")
+            return
+        try:
+            path = await asyncio.to_thread(clipboard.write, panel.desk.home, text)
+        except ReefError as error:
+            panel.failed(error)
+        else:
+            panel.say(f"in {path}, not in a clipboard: {why}")
 
-    panel.act(work)
+    panel.run_worker(run())
 
 
 def suspend(panel: "Panel") -> None:

@@ -7,6 +7,7 @@ import pytest
 from daemon.core.paths import Home
 from reef_cli.commands import COMMANDS, Group
 from reef_cli.tui.keys import EATEN, EATEN_BY_EDITORS, EVERYWHERE, KEYS, LISTS, Key, Place, at
+from reef_cli.tui.screens.exchange import Changes, Raw
 from reef_cli.tui.screens.jobs import Jobs, Log
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Card, Releases
@@ -23,7 +24,7 @@ COVERS = (
 )
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
-    Place.JOB: Log,
+    Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes,
 }  # fmt: skip
 
 #: What only a terminal has.

@@ -157,10 +157,11 @@ async def test_y_sends_the_id_to_the_terminal(
 ) -> None:
     for name in ("TMUX", "STY", "TERM_PROGRAM"):
         monkeypatch.delenv(name, raising=False)
-    fake.sessions = [session(1)]
     async with dashboard(reef_home) as seen:
+        await seen.until(lambda: seen.app.desk.lost is None)
         await seen.press("y")
         await seen.shows("nothing is selected")
+        fake.record(session(1))
         await seen.until(lambda: "session 1" in seen.marked)
         await seen.press("y")
         await seen.shows("sent to the terminal: ses_")
