@@ -16,8 +16,10 @@ from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost
 from reef_cli.tui.screens.jobs import Jobs
+from reef_cli.tui.screens.models import Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.traces import Traces
 
 Theme = Literal["dark", "light", "ansi"]
@@ -42,6 +44,8 @@ class Dashboard(App[None], inherit_bindings=False):
         self.add_mode(Place.TRACES, lambda: Traces(self.desk))
         self.add_mode(Place.RELEASES, lambda: Releases(self.desk))
         self.add_mode(Place.JOBS, lambda: Jobs(self.desk))
+        self.add_mode(Place.MODELS, lambda: Models(self.desk))
+        self.add_mode(Place.STATUS, lambda: Status(self.desk))
 
     def on_mount(self) -> None:
         self.switch_mode(Place.TRACES)
@@ -62,6 +66,8 @@ class Dashboard(App[None], inherit_bindings=False):
         self.desk.lost, self.desk.running = message.reason, message.running
         for panel in self._panels():
             panel.daemon_changed()
+            if panel.alone:
+                panel.reload.ask()
 
     def on_heard(self, message: Heard) -> None:
         if self._timer is None:
@@ -73,12 +79,11 @@ class Dashboard(App[None], inherit_bindings=False):
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
             self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
-        rest = [event for event in events if event.name != "engine"]
         for panel in self._panels():
             if engines:
                 panel.daemon_changed()
-            if rest:
-                panel.heard(rest)
+            if events:
+                panel.heard(events)
 
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""

@@ -18,14 +18,19 @@ class Place(StrEnum):
     RELEASE = "release"
     JOBS = "jobs"
     JOB = "job"
+    MODELS = "models"
+    MODEL = "model"
+    LOGS = "logs"
+    STATUS = "status"
 
 
-LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS)
-OPENED: Final = (Place.TRACE, Place.RELEASE, Place.JOB)
+LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
+OPENED: Final = (Place.TRACE, Place.RELEASE, Place.JOB, Place.MODEL)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
 _RELEASES: Final = (Place.RELEASES, Place.RELEASE)
 _JOBS: Final = (Place.JOBS, Place.JOB)
+_MODELS: Final = (Place.MODELS, Place.MODEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ KEYS: Final = (
     Key("open", ("enter",), "Enter", "open", "read the trace", (Place.TRACES,), "reef traces show ID", 1),
     Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
     Key("log", ("enter",), "Enter", "log", "read the job's log", (Place.JOBS,), "reef jobs show ID", 1),
+    Key("facts", ("enter",), "Enter", "facts", "all about an engine or a model", (Place.MODELS,),
+        "reef models list --json", 1),
     Key("fold", ("enter", "space"), "Enter", "unfold", "fold or unfold", (Place.TRACE,), "reef traces show --full", 1),
     Key("back", ("escape",), "Esc", "back", "back to the list", OPENED, "", 2),
     Key("good", ("plus",), "+", "good", "rate the answer good", _RATED, "reef good RECEIPT", 3),
@@ -68,11 +75,17 @@ KEYS: Final = (
     Key("rollback", ("b",), "b", "roll back", "serve this release again", _RELEASES, "reef releases rollback ID", 5),
     Key("diff", ("d",), "d", "diff", "what it changes", _RELEASES, "reef releases diff ID", 6),
     Key("cancel", ("x",), "x", "cancel", "stop a job", _JOBS, "reef jobs cancel ID", 3),
+    Key("use", ("u",), "u", "use", "answer with this model", _MODELS, "reef models use NAME", 3),
+    Key("record", ("P",), "P", "pause", "pause recording, or go on (reef resume)", (Place.STATUS,), "reef pause", 3),
+    Key("check", ("r",), "r", "check", "run the checks again", (Place.STATUS,), "reef doctor", 4),
     Key("follow", ("f",), "f", "follow", "follow the newest, or stop", (Place.TRACES, Place.TRACE, Place.JOB),
         "reef traces tail", 7),
     Key("traces", ("1",), "1", "traces", "what the agents did", EVERYWHERE, "reef traces list"),
     Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
     Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
+    Key("models", ("4",), "4", "models", "what answers", EVERYWHERE, "reef models list"),
+    Key("logs", ("5",), "5", "logs", "what the daemon said", EVERYWHERE, "reef logs"),
+    Key("status", ("6",), "6", "status", "what runs, and the checks", EVERYWHERE, "reef status"),
     Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
     Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),

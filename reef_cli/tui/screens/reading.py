@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textual.events import Resize
 
 from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.text import wrapped
+from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.window import Row
 
 
@@ -34,3 +34,12 @@ def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
             Row(str(len(rows) + n), (part,), colours.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
         ]
     return rows
+
+
+def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
+    """``head``, and beside it ``text``, as many lines as it needs."""
+    indent = min(len(head), width // 2)
+    parts = wrapped(text, width - indent)
+    return [
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style) for n, part in enumerate(parts)
+    ]

@@ -15,7 +15,7 @@ from reef_cli.tui.screens.panel import Panel
 from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 20.0
 
 
 class Seen:

@@ -8,8 +8,10 @@ from daemon.core.paths import Home
 from reef_cli.commands import COMMANDS, Group
 from reef_cli.tui.keys import EVERYWHERE, KEYS, LISTS, Key, Place, at
 from reef_cli.tui.screens.jobs import Jobs, Log
+from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Card, Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces
 from tests.fakes.dashboard import FakeDaemon
@@ -18,7 +20,7 @@ from tests.reef_cli.tui.seen import dashboard
 COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
-    Place.JOB: Log,
+    Place.JOB: Log, Place.MODELS: Models, Place.MODEL: Facts, Place.STATUS: Status,
 }  # fmt: skip
 #: Modifiers that terminals turn into other keys, or that editors' terminals keep for themselves.
 EATEN = {"ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+p", "ctrl+q", "ctrl+s"}
@@ -61,7 +63,7 @@ def test_every_action_has_a_command(key: Key) -> None:
 async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
     async with dashboard(reef_home, (80, 36)) as seen:
         await seen.shows("nothing yet")
-        await seen.press({Place.TRACES: "1", Place.RELEASES: "2", Place.JOBS: "3"}[place])
+        await seen.press(str(LISTS.index(place) + 1))
         await seen.shows(f"{place}]")
         await seen.press("question_mark")
         await seen.shows(f"Keys in {place}, and the command that does the same")
