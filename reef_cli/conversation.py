@@ -45,6 +45,7 @@ def facts(session: Mapping[str, Any]) -> list[str]:
         f"scenario {session['scenario']}",
         output.count(session["turns"], "turn"),
         f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
+        *([paid] if (paid := output.dollars(session.get("cost_usd"))) else []),
         *([session["cwd"]] if session["cwd"] else []),
     ]
 
@@ -78,6 +79,8 @@ def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
     words.append(f"{output.duration(record['duration_us'] / 1e6)},")
     cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
     words.append(f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens")
+    if paid := output.dollars(record.get("cost_usd")):
+        words.append(paid)
     if record["model"]:
         words.append(record["model"])
     text = output.visible(" ".join(words), keep="")

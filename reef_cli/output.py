@@ -147,6 +147,15 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes % 60} min" if hours < 48 else f"{days} d"
 
 
+def dollars(value: float | None) -> str:
+    """US dollars as a person reads them: ``$12.30``, ``$0.0123``, ``$0``, nothing where it is unknown."""
+    if value is None:
+        return ""
+    if 0 < value < 0.0001:
+        return "<$0.0001"
+    return "$0" if value == 0 else f"${value:.4f}" if value < 0.1 else f"${value:.2f}"
+
+
 def clock(nanoseconds: int) -> str:
     """A moment in local time; the date only when it is not today."""
     import time

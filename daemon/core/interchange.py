@@ -145,7 +145,8 @@ def atif(session: SessionRow, said: Sequence[tuple[Message, RecordRow | None]]) 
             "total_prompt_tokens": session.prompt_tokens,
             "total_completion_tokens": session.completion_tokens,
             "total_steps": len(steps),
-        },
+        }
+        | ({} if session.cost_usd is None else {"total_cost_usd": session.cost_usd}),
     }
 
 
@@ -170,7 +171,8 @@ def _step(number: int, message: Message, record: RecordRow | None) -> dict[str, 
                 "prompt_tokens": record.prompt_tokens,
                 "completion_tokens": record.completion_tokens,
                 "cached_tokens": record.cached_tokens,
-            },
+            }
+            | ({} if record.cost_usd is None else {"cost_usd": record.cost_usd}),
             "extra": {"agent_record_id": record.receipt},
         }
     return step

@@ -5,13 +5,14 @@ never reached, a fallback that would be sent another provider's key.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 from urllib.parse import urlsplit
 
 from daemon.core import keys
 from daemon.core.errors import ConfigError
+from daemon.core.prices import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class RemoteConfig:
     #: The dialects it speaks where its ``api`` does not say it: vLLM, Ollama and llama.cpp's server speak all three,
     #: OpenAI itself chat and responses. Requests in others are translated.
     dialects: tuple[Literal["chat", "messages", "responses"], ...] = ()
+    #: Model name or glob, as the provider calls it → what it costs, where the provider itself does not say.
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,11 @@ def _check_engine(name: str, remote: RemoteConfig, where: str) -> None:
     if not keys.is_source(remote.key):
         raise ConfigError(
             f"{where}.key must be agent, none, {keys.FORMS}", hint="never write a key into the configuration"
+        )
+    for earlier, later in _shadowed(remote.prices):
+        raise ConfigError(
+            f"{where}.prices.{later}: never used, since prices.{earlier} before it matches all of its names",
+            hint=f"put {later!r} before {earlier!r}",
         )
 
 

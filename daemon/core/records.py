@@ -163,12 +163,16 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Counts of tokens. ``cached`` is the part of ``prompt`` that was not read again."""
+    """Counts of tokens. ``cached`` is the part of ``prompt`` that was not read again, ``written`` the part that the
+    provider keeps for that. ``cost`` is in US dollars; None: unknown.
+    """
 
     prompt: int = 0
     completion: int = 0
     cached: int = 0
     reasoning: int = 0
+    written: int = 0
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

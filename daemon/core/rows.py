@@ -28,6 +28,17 @@ class SessionRow:
     reports: int
     #: Its place in the list's order: the last record's ``seq``.
     seq: int = 0
+    #: US dollars, of the records of which it is known; None: of none.
+    cost_usd: float | None = None
+    #: Of all records together.
+    duration_us: int = 0
+    #: Records by their kind.
+    subagents: int = 0
+    side: int = 0
+    retries: int = 0
+    #: How the main line's last record ended, and what served it; None where there is none.
+    status: End | None = None
+    release_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,8 @@ class RecordRow:
     parent: str | None
     #: How it hangs on its parent: start, next, fork, rewrite, compaction, spawn.
     edge: str
+    #: US dollars; None: unknown.
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +122,7 @@ class NewReport:
 @dataclass(frozen=True, slots=True)
 class RollupRow:
     """Sums over the records that began in one hour or day from ``start_ns`` on. Names are None where not split by
-    them; ``turns`` counts as a session's do."""
+    them; ``turns`` and ``cost_usd`` count as a session's do."""
 
     start_ns: int
     scenario: str | None
@@ -123,6 +136,7 @@ class RollupRow:
     cached_tokens: int
     completion_tokens: int
     duration_us: int
+    cost_usd: float | None = None
 
 
 class SignalName(StrEnum):

@@ -1,13 +1,14 @@
 """One exchange while it happens: what is known of it, frozen into an `Exchange` at its end."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from starlette.types import Scope
 
 from daemon.core.ids import new_id
+from daemon.core.prices import Price, cost
 from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayRequest
@@ -41,6 +42,9 @@ class Call:
         self.request = b""
         self.engine = ""
         self.model_asked = ""
+        #: What the engine calls that model, None: the same; and what its models cost.
+        self.model_there: str | None = None
+        self.prices: Mapping[str, Price] = {}
         self.status = 0
         self.stream = False
         self.encoding = ""
@@ -151,6 +155,8 @@ class Call:
                 note = f"only the first {RECORDED >> 20} MiB of the response are kept"
                 made = replace(made, note=f"{made.note}; {note}" if made.note else note)
             # An engine of ours counted exactly, and a stream says nothing of it unless asked.
-            return made if self.usage is None else replace(made, usage=self.usage)
+            usage = made.usage if self.usage is None else self.usage
+            paid = cost(usage, self.prices, (made.model, self.model_there, self.model_asked))
+            return replace(made, usage=replace(usage, cost=paid))
 
         return parse

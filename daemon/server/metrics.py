@@ -46,6 +46,7 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: Counter[Labels] = Counter()
         self._tokens: Counter[Labels] = Counter()
+        self._costs: dict[Labels, float] = {}
         self._durations: dict[Labels, Distribution] = {}
         self._first_bytes: dict[Labels, Distribution] = {}
 
@@ -65,6 +66,8 @@ class Metrics:
                 ("completion", usage.completion), ("reasoning", usage.reasoning),
             ):  # fmt: skip
                 self._tokens[(engine, ("type", name))] += max(0, count)
+            if usage.cost is not None:
+                self._costs[(engine,)] = self._costs.get((engine,), 0.0) + usage.cost
 
     def families(self) -> list[Family]:
         return [
@@ -80,6 +83,9 @@ class Metrics:
             Family(
                 "reef_tokens_total", "counter", "Tokens of recorded exchanges; cached ones are part of the prompt's.",
                 self._tokens,
+            ),
+            Family(
+                "reef_cost_usd_total", "counter", "What recorded exchanges cost, of which it is known.", self._costs
             ),
         ]  # fmt: skip
 

@@ -153,7 +153,7 @@ class DataPlane:
 
     async def _ask(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
         """Whether this engine answered. Only the last one's failure is an answer too, and whatever began stays."""
-        call.engine = target.engine.name
+        call.engine, call.model_there, call.prices = target.engine.name, target.model, target.prices
         try:
             if hasattr(target.engine, "relay"):  # isinstance of a protocol takes 20 µs
                 engine = cast(RelayEngine, target.engine)

@@ -1,12 +1,13 @@
 """Which engines answer which model name, in the order in which they are asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
 from daemon.core.config import Config
 from daemon.core.errors import NotFound
+from daemon.core.prices import FREE, Price
 from daemon.core.providers import Route, is_glob
 from daemon.core.records import Dialect
 from daemon.engines.base import RelayEngine, TokenEngine
@@ -23,10 +24,11 @@ DEFAULT_MODEL: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One engine to ask; ``model``: what it calls the model, None: as the agent does."""
+    """One engine to ask; ``model``: what it calls the model, None: as the agent does. ``prices``: its models'."""
 
     engine: Engine
     model: str | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 def another_may_answer(status: int) -> bool:
@@ -77,13 +79,17 @@ class Router:
         target = self._target(Route(self._config.engine), model)
         if target.engine is self._embedded or dialect in self._remotes[self._config.engine].dialects:
             return target
-        return next((Target(other) for other in self._remotes.values() if dialect in other.dialects), target)
+        speaks = (name for name, other in self._remotes.items() if dialect in other.dialects)
+        return next((self._remote(name) for name in speaks), target)
 
     def _target(self, route: Route, model: str) -> Target:
         if route.engine == "embedded":
             self._check_known(model)
-            return Target(self._embedded)
-        return Target(self._remotes[route.engine], route.model)
+            return Target(self._embedded, prices=FREE)
+        return self._remote(route.engine, route.model)
+
+    def _remote(self, name: str, model: str | None = None) -> Target:
+        return Target(self._remotes[name], model, self._config.engines[name].prices)
 
     def _check_known(self, model: str) -> None:
         if self._config.unknown_model == "error" and model not in self.model_names():

@@ -29,7 +29,7 @@ _RECORD: Final = f"""INSERT INTO record (receipt, session, scenario, kind, edge,
     engine, model_asked, model,
     release_id, weights, agent,
     prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, stop_reason,
-    error, preview, messages, tools, redacted) VALUES ({",".join("?" * 30)})"""
+    error, preview, messages, tools, redacted, cost_usd) VALUES ({",".join("?" * 31)})"""
 _REQUEST: Final = f"INSERT INTO request VALUES ({','.join('?' * 18)})"
 
 
@@ -162,7 +162,7 @@ class Ledger:
             names.id(db, e.engine), names.id(db, e.model_asked), names.optional_id(db, t.model),
             names.id(db, e.release_id), names.optional_id(db, e.weights), new.agent,
             t.usage.prompt, t.usage.cached, t.usage.completion, t.usage.reasoning, t.stop_reason,
-            e.error, self._preview(new), len(t.messages), t.tools, t.redacted,
+            e.error, self._preview(new), len(t.messages), t.tools, t.redacted, t.usage.cost,
         )  # fmt: skip
         return db.execute(_RECORD, values).lastrowid or 0
 

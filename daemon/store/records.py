@@ -13,7 +13,7 @@ from daemon.store.sessions import last_session
 _ROW = """SELECT r.seq, r.receipt, s.uid, r.scenario, r.kind, r.dialect, r.end, r.status, r.stream, r.started_ns,
     r.duration_us, r.first_byte_us, r.engine, r.model_asked, r.model, r.release_id, r.weights, r.agent, r.prompt_tokens,
     r.cached_tokens, r.completion_tokens, r.stop_reason, r.error, r.preview, r.messages, r.redacted, p.receipt,
-    r.edge
+    r.edge, r.cost_usd
     FROM record r JOIN session s ON s.id = r.session LEFT JOIN record p ON p.seq = r.parent"""
 
 

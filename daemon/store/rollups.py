@@ -17,9 +17,10 @@ Unit = Literal["hour", "day"]
 NANOSECONDS: Final = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
 _SUMS: Final = ("records", "turns", "failed", "retries", "prompt_tokens", "cached_tokens", "completion_tokens",
     "duration_us")  # fmt: skip
-_ADD: Final = f"""INSERT INTO rollup (unit, start, scenario, agent, model, {",".join(_SUMS)})
-    VALUES (?,?,?,?,?,{",".join("?" * len(_SUMS))}) ON CONFLICT DO UPDATE SET
-    {",".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)}"""
+_ADD: Final = f"""INSERT INTO rollup (unit, start, scenario, agent, model, {",".join(_SUMS)}, cost_usd)
+    VALUES (?,?,?,?,?,{",".join("?" * len(_SUMS))},?) ON CONFLICT DO UPDATE SET
+    {",".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)},
+    cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Counts:
     def _sums(self) -> list[tuple[object, ...]]:
         """Rows of ``rollup``."""
         added: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
+        paid: dict[tuple[object, ...], float] = {}
         for one in self._new:
             row = (
                 1, one.turn, one.failed, one.retry, one.usage.prompt, one.usage.cached, one.usage.completion,
@@ -79,7 +81,9 @@ class Counts:
             for unit, length in NANOSECONDS.items():
                 key = (unit, one.started_ns // length, one.scenario, one.agent or 0, one.model)
                 added.setdefault(key, []).append(row)
-        return [(*key, *map(sum, zip(*rows, strict=True))) for key, rows in added.items()]
+                if one.usage.cost is not None:
+                    paid[key] = paid.get(key, 0.0) + one.usage.cost
+        return [(*key, *map(sum, zip(*rows, strict=True)), paid.get(key)) for key, rows in added.items()]
 
     def mark(self) -> int:
         """Where `forget` goes back to."""
@@ -101,12 +105,14 @@ def take_away(db: sqlite3.Connection, seqs: Sequence[int]) -> None:
             f"""SELECT r.started_ns / {length}, r.scenario, coalesce(r.agent, 0), r.model_asked,
             sum(g), sum(r."end" = 'ok' AND (r.kind = 'main' OR f.kind IS 'main')),
             sum(g AND r."end" <> 'ok'), sum(g AND r.kind = 'retry'), sum(g * r.prompt_tokens),
-            sum(g * r.cached_tokens), sum(g * r.completion_tokens), sum(g * r.duration_us)
+            sum(g * r.cached_tokens), sum(g * r.completion_tokens), sum(g * r.duration_us),
+            sum(CASE WHEN g THEN r.cost_usd END)
             FROM (SELECT *, seq IN ({gone}) AS g FROM record r WHERE {near}) r
             LEFT JOIN record f ON f.seq = r.retry_of WHERE g OR r.retry_of IN ({gone}) GROUP BY 1, 2, 3, 4""",
             (*seqs, *seqs, *seqs),
         ).fetchall()
-        db.executemany(_ADD, [(unit, *row[:4], *(-count for count in row[4:])) for row in rows])
+        less = [(unit, *row[:4], *(None if value is None else -value for value in row[4:])) for row in rows]
+        db.executemany(_ADD, less)
         db.executemany(
             """DELETE FROM rollup WHERE unit = ? AND start = ? AND scenario = ? AND agent = ? AND model = ?
             AND records < 1""",
@@ -135,7 +141,7 @@ def rollups(
     where, values = "unit = ? AND start >= ?", [unit, since_ns // NANOSECONDS[unit]]
     if scenario is not None:
         where, values = f"{where} AND scenario = ?", [*values, names.find(db, scenario) or -1]
-    columns = ",".join(["start", *keys, *(f"sum({name})" for name in _SUMS)])
+    columns = ",".join(["start", *keys, *(f"sum({name})" for name in (*_SUMS, "cost_usd"))])
     group = ",".join(["start", *keys])
     rows = db.execute(f"SELECT {columns} FROM rollup WHERE {where} GROUP BY {group} ORDER BY start DESC", values)
     return [_row(reader, keys, row, NANOSECONDS[unit]) for row in rows]

@@ -9,7 +9,7 @@ from typing import Final
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.ids import new_id
-from daemon.core.records import End
+from daemon.core.records import End, Kind
 from daemon.core.rows import SessionRow
 from daemon.store import kinds, titles
 from daemon.store import messages as content
@@ -69,13 +69,15 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
         """UPDATE session SET updated_ns = max(updated_ns, ?), updated_seq = ?, records = records + 1,
         turns = turns + ?, prompt_tokens = prompt_tokens + ?, completion_tokens = completion_tokens + ?,
         main_seq = coalesce(?, main_seq), answer_seq = coalesce(?, answer_seq), tools = coalesce(?, tools),
-        title = CASE WHEN title = '' THEN ? ELSE title END, agent = coalesce(agent, ?), cwd = coalesce(cwd, ?)
-        WHERE id = ?""",
+        title = CASE WHEN title = '' THEN ? ELSE title END, agent = coalesce(agent, ?), cwd = coalesce(cwd, ?),
+        cost_usd = coalesce(cost_usd + ?, cost_usd, ?), duration_us = duration_us + ?,
+        subagents = subagents + ?, side = side + ?, retries = retries + ? WHERE id = ?""",
         (
             exchange.started_ns + max(0, exchange.duration_us) * 1000, seq, answered,
             transcript.usage.prompt, transcript.usage.completion,
             main, seq if answered else None, transcript.tools if place.main_line else None,
-            title, new.agent, exchange.cwd, session,
+            title, new.agent, exchange.cwd, transcript.usage.cost, transcript.usage.cost, max(0, exchange.duration_us),
+            place.kind is Kind.SUBAGENT, place.kind is Kind.SIDE, place.kind is Kind.RETRY, session,
         ),
     )  # fmt: skip
     return titled or title != ""
@@ -92,9 +94,11 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
     title = "" if first is None else titles.of(content.messages(reader, message_ids(db, first[0])))
     db.execute(
         f"""UPDATE session SET (records, turns, prompt_tokens, completion_tokens, updated_seq, updated_ns, main_seq,
-        answer_seq) = (SELECT count(*), sum({_MAIN} AND r."end" = 'ok'), sum(r.prompt_tokens),
-        sum(r.completion_tokens), max(r.seq), max(r.started_ns + r.duration_us * 1000),
-        max(CASE WHEN {_MAIN} THEN r.seq END), max(CASE WHEN {_MAIN} AND r."end" = 'ok' THEN r.seq END) {records}),
+        answer_seq, cost_usd, duration_us, subagents, side, retries) = (SELECT count(*),
+        sum({_MAIN} AND r."end" = 'ok'), sum(r.prompt_tokens), sum(r.completion_tokens), max(r.seq),
+        max(r.started_ns + r.duration_us * 1000), max(CASE WHEN {_MAIN} THEN r.seq END),
+        max(CASE WHEN {_MAIN} AND r."end" = 'ok' THEN r.seq END), sum(r.cost_usd), sum(r.duration_us),
+        sum(r.kind = 'subagent'), sum(r.kind = 'side'), sum(r.kind = 'retry') {records}),
         title = ? WHERE id = ?""",
         (title, session),
     )
@@ -102,9 +106,10 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
 
 # -- reading ----------------------------------------------------------------------------------------
 
-_ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, s.title, s.created_ns, s.updated_ns, s.turns, s.records,
-    s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq
-    FROM session s LEFT JOIN session p ON p.id = s.parent"""
+_ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, m.release_id, m.end, s.title, s.created_ns, s.updated_ns,
+    s.turns, s.records, s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq,
+    s.cost_usd, s.duration_us, s.subagents, s.side, s.retries
+    FROM session s LEFT JOIN session p ON p.id = s.parent LEFT JOIN record m ON m.seq = s.main_seq"""
 #: The scenarios that have sessions, each found behind the one before in their index.
 _SCOPES: Final = """WITH RECURSIVE scope (id) AS (SELECT min(scenario) FROM session UNION ALL
     SELECT (SELECT min(scenario) FROM session WHERE scenario > scope.id) FROM scope WHERE id IS NOT NULL)"""
@@ -128,8 +133,9 @@ def sessions(
         f"""{_SCOPES} {_ROW} WHERE s.id IN (SELECT one.id FROM scope CROSS JOIN session one ON one.id IN (
             SELECT id FROM session WHERE scenario = scope.id AND updated_seq {bound} :place
             ORDER BY updated_seq {order} LIMIT :size)
-            WHERE :scenario IS NULL OR scope.id = (SELECT id FROM name WHERE text = :scenario))
-        ORDER BY s.updated_seq {order} LIMIT :size""",
+            WHERE :scenario IS NULL OR scope.id = (SELECT id FROM name WHERE text = :scenario)
+            ORDER BY one.updated_seq {order} LIMIT :size)
+        ORDER BY s.updated_seq {order}""",
         {
             "scenario": scenario,
             "place": LARGEST if place is None else cursor_value(place),
@@ -150,6 +156,9 @@ def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> 
 
 
 def _row(reader: Reader, row: tuple[object, ...]) -> SessionRow:
-    _, uid, scenario, agent, *rest = row
+    _, uid, scenario, agent, release, end, *rest = row
     names, db = reader.names, reader.db
-    return SessionRow(uid, names.text(db, scenario), names.optional_text(db, agent), *rest)  # type: ignore[arg-type]
+    return SessionRow(
+        uid, names.text(db, scenario), names.optional_text(db, agent), *rest,  # type: ignore[arg-type, misc]
+        status=None if end is None else End(end), release_id=names.optional_text(db, release),  # type: ignore[arg-type]
+    )  # fmt: skip

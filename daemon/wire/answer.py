@@ -13,6 +13,7 @@ from daemon.wire.sse import events, looks_like_events
 
 #: A provider that counts more than this in one exchange counts wrong; sums of it would not fit the store.
 MOST_TOKENS: Final = 1 << 40
+_MOST_DOLLARS: Final = 1e6
 
 
 @dataclass(slots=True)
@@ -41,6 +42,22 @@ class Assembler(Protocol):
         ...
 
     def answer(self) -> Answer: ...
+
+
+def cost_in(usage: dict[str, Any]) -> float | None:
+    """US dollars, where a gateway says it (OpenRouter): with the person's own key at the provider, the provider's part
+    stands beside the gateway's.
+    """
+    cost, details = _dollars(usage.get("cost")), usage.get("cost_details")
+    if cost is None or usage.get("is_byok") is not True or not isinstance(details, dict):
+        return cost
+    return cost + (_dollars(details.get("upstream_inference_cost")) or 0.0)
+
+
+def _dollars(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST_DOLLARS:
+        return None
+    return float(value)
 
 
 def problem_in(name: str, data: dict[str, Any]) -> str | None:

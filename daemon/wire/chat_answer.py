@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
+from daemon.wire.answer import MOST_TOKENS, Answer, cost_in, problem_in
 from daemon.wire.chat_calls import ChatCalls, is_more_of_one
 
 #: Fields of a delta whose text is added to what came before.
@@ -115,4 +115,5 @@ def usage_of(usage: dict[str, Any]) -> Usage:
         completion=count(usage, "completion_tokens"),
         cached=count(usage.get("prompt_tokens_details"), "cached_tokens"),
         reasoning=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
+        cost=cost_in(usage),
     )

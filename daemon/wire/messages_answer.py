@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
+from daemon.wire.answer import MOST_TOKENS, Answer, cost_in, problem_in
 
 #: Delta type → (its field, the block's field) for deltas that add text.
 _ADDED: Final = {
@@ -24,6 +24,7 @@ class MessagesAssembler:
         self._blocks: dict[object, dict[str, Any]] = {}
         self._written: dict[object, str] = {}
         self._usage: dict[str, int] = {}
+        self._cost: float | None = None
 
     def whole(self, body: dict[str, Any]) -> None:
         if problem := problem_in("", body):
@@ -69,6 +70,8 @@ class MessagesAssembler:
         for name, value in usage.items() if isinstance(usage, dict) else ():
             if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS:
                 self._usage[name] = value
+        if isinstance(usage, dict) and (cost := cost_in(usage)) is not None:
+            self._cost = cost
 
     def _delta(self, index: object, delta: dict[str, Any]) -> None:
         kind = str(delta.get("type"))
@@ -94,11 +97,13 @@ class MessagesAssembler:
         if content:
             self._answer.message = {"role": "assistant", "content": content}
         counts = self._usage
-        cached = counts.get("cache_read_input_tokens", 0)
+        cached, kept = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
         self._answer.usage = Usage(
-            prompt=counts.get("input_tokens", 0) + cached + counts.get("cache_creation_input_tokens", 0),
+            prompt=counts.get("input_tokens", 0) + cached + kept,
             completion=counts.get("output_tokens", 0),
             cached=cached,
+            written=kept,
+            cost=self._cost,
         )
         return self._answer
 

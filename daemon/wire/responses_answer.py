@@ -6,7 +6,7 @@ Items that are done are taken as they are. What a stream broke off is kept as fa
 from typing import Any, Final
 
 from daemon.core.records import Usage
-from daemon.wire.answer import MOST_TOKENS, Answer, problem_in
+from daemon.wire.answer import MOST_TOKENS, Answer, cost_in, problem_in
 
 #: Delta event → (kind of the item, where its text goes).
 _DELTAS: Final = {
@@ -121,4 +121,5 @@ def _usage(usage: dict[str, Any]) -> Usage:
         completion=count(usage, "output_tokens"),
         cached=count(usage.get("input_tokens_details"), "cached_tokens"),
         reasoning=count(usage.get("output_tokens_details"), "reasoning_tokens"),
+        cost=cost_in(usage),
     )

@@ -85,7 +85,7 @@ def stats(
         output.json(page)
         return
     split = tuple(name for name in ("scenario", "agent", "model") if name in (by or "").split(","))
-    columns = ("from", "records", "turns", "failed", "retries", "in", "cached", "out", *split)
+    columns = ("from", "records", "turns", "failed", "retries", "in", "cached", "out", "cost", *split)
     output.table(columns, [_sums(row, split) for row in page["items"]])
     if not page["items"]:
         diagnostics.say("nothing in this time; further back: reef traces stats --since 52w")
@@ -123,7 +123,8 @@ def tail(*, as_json: AsJson = False) -> None:
 
 def _sums(row: dict[str, Any], split: tuple[str, ...]) -> tuple[object, ...]:
     names = ("records", "turns", "failed", "retries", "prompt_tokens", "cached_tokens", "completion_tokens")
-    return (output.utc(row["start_ns"]), *(row[name] for name in names), *(row[name] for name in split))
+    paid = output.dollars(row["cost_usd"])
+    return (output.utc(row["start_ns"]), *(row[name] for name in names), paid, *(row[name] for name in split))
 
 
 def _row(name: str, session: dict[str, Any]) -> tuple[object, ...]:

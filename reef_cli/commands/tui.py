@@ -2,19 +2,19 @@
 
 import os
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 from daemon.core.errors import ExitCode, UsageError
 from daemon.core.paths import home
 from reef_cli.parameters import AsJson, Help
+from reef_cli.tui.themes import Theme
 
-Theme = Literal["dark", "light", "ansi"]
 _LINES = "reef status, reef traces list; or ACCESSIBLE=1 reef for lines"
 
 
 def tui(
     *,
-    theme: Annotated[Theme, Help("Colours; ansi takes the terminal's own.")] = "ansi",
+    theme: Annotated[Theme, Help("Colours; ansi takes the terminal's own, safe is for any colour vision.")] = "ansi",
     no_mouse: Annotated[bool, Help("Leave the mouse to the terminal.")] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -3,11 +3,14 @@
 It owns no facts. Nothing animates: an idle dashboard writes nothing to the terminal.
 """
 
-from typing import ClassVar, Final, Literal
+from dataclasses import replace
+from typing import ClassVar, Final
 
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.theme import BUILTIN_THEMES
+from textual.theme import Theme as TextualTheme
 from textual.timer import Timer
 
 from daemon.core.paths import Home
@@ -21,10 +24,18 @@ from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
 from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.traces import Traces
+from reef_cli.tui.themes import Theme
 
-Theme = Literal["dark", "light", "ansi"]
-_THEMES: Final[dict[Theme, str]] = {"dark": "textual-dark", "light": "textual-light", "ansi": "ansi-dark"}
 _UPDATE_SECONDS: Final = 0.1
+
+
+def textual_themes() -> dict[Theme, TextualTheme]:
+    """What Textual's own parts look like in our themes (`reef_cli.tui.themes` has the rest)."""
+    dark, light, ansi = (BUILTIN_THEMES[name] for name in ("textual-dark", "textual-light", "ansi-dark"))
+    safe = replace(dark, primary="#56B4E9", secondary="#0072B2", warning="#F0E442", error="#D55E00",
+                   success="#56B4E9", accent="#E69F00")  # fmt: skip
+    found: dict[Theme, TextualTheme] = {"dark": dark, "light": light, "ansi": ansi, "safe": safe}
+    return {name: replace(theme, name=name) for name, theme in found.items()}
 
 
 class Dashboard(App[None], inherit_bindings=False):
@@ -35,7 +46,9 @@ class Dashboard(App[None], inherit_bindings=False):
 
     def __init__(self, home: Home, *, now: Clock, theme: Theme = "ansi") -> None:
         super().__init__(ansi_color=theme == "ansi")
-        self.theme = _THEMES[theme]
+        for known in textual_themes().values():
+            self.register_theme(known)
+        self.theme = theme
         self.animation_level = "none"
         self.desk = Desk(home, now)
         self.feed = Feed(self.desk.client, self.post_message)

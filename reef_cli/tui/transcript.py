@@ -72,7 +72,7 @@ def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
         for p, part in enumerate(message["parts"]):
             yield from _part(f"{receipt}/{m}.{p}", record, message["role"], part)
     if record["error"]:
-        yield Item(f"{receipt}/error", record, "error", record["error"], style="red")
+        yield Item(f"{receipt}/error", record, "error", record["error"], style="error")
     for report in entry["reports"]:
         yield Item(f"{receipt}/{report['id']}", record, _report(report), style="dim" if report["undone_ns"] else "")
     if told := signals_line(entry):
@@ -114,7 +114,7 @@ def _whole(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any
         case "thinking":
             return Item(id, record, "thinking", part["text"], folds=True, long=True, style="dim")
         case "tool_use":
-            return Item(id, record, f"tool {part['name']}", part["arguments"], folds=True, long=True, style="cyan")
+            return Item(id, record, f"tool {part['name']}", part["arguments"], folds=True, long=True, style="tool")
         case "tool_result":
             head = "error" if part["is_error"] else "result"
             return Item(id, record, head, part["content"], folds=True, long=True, style="dim")

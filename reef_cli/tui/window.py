@@ -16,7 +16,8 @@ MOST: Final = 6 * PAGE
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``cells`` are inert texts, a column each; ``style`` is that of all of them; ``seq``: its place in the daemon's
+    """``cells`` are inert texts, a column each; ``style`` is that of all of them, in words of
+    `reef_cli.tui.themes`; ``seq``: its place in the daemon's
     list, where that has cursors."""
 
     id: str

@@ -123,9 +123,9 @@ def test_tool_results_carry_their_own_mark() -> None:
 
 
 def test_a_record_that_did_not_end_well_says_so() -> None:
-    line = conversation.record_line({**RECORD, "end": "cancelled", "status": 499, "cached_tokens": 60})
+    line = conversation.record_line({**RECORD, "end": "cancelled", "status": 499, "cached_tokens": 60, "cost_usd": 0.5})
     assert "cancelled (499)" in line
-    assert "100 (60 cached) + 20 tokens" in line
+    assert "100 (60 cached) + 20 tokens $0.50" in line
 
 
 @pytest.mark.parametrize(

@@ -120,3 +120,11 @@ def test_sizes(count: int, text: str) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert output.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0.0, "$0"), (0.00001, "<$0.0001"), (0.0123, "$0.0123"), (0.5, "$0.50"), (12.3, "$12.30")],
+)
+def test_dollars(value: float | None, text: str) -> None:
+    assert output.dollars(value) == text

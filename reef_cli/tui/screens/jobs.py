@@ -24,7 +24,7 @@ _MARKS = {
     "failed": "! failed",
     "cancelled": "x stopped",
 }
-_STYLES = {"running": "bold", "failed": "red", "cancelled": "dim"}
+_STYLES = {"running": "live", "failed": "error", "cancelled": "dim"}
 _OVER = {"done", "failed", "cancelled"}
 
 

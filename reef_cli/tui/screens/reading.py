@@ -27,11 +27,11 @@ class Reading(Panel):
 
 def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
     """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same."""
-    colours = {"+": "green", "-": "red", "@": "cyan"} if marked else {}
+    styles = {"+": "added", "-": "removed", "@": "hunk"} if marked else {}
     rows: list[Row] = []
     for line in text.splitlines():
         rows += [
-            Row(str(len(rows) + n), (part,), colours.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
+            Row(str(len(rows) + n), (part,), styles.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
         ]
     return rows
 

@@ -20,7 +20,7 @@ from reef_cli.tui.window import Row
 
 #: The newest ones, of one scenario; older ones are for `reef releases list --before`.
 _MOST = 200
-_STYLES = {"released": "", "pending": "yellow", "rejected": "dim"}
+_STYLES = {"released": "", "pending": "warning", "rejected": "dim"}
 _STATES = {"pending": "? pending", "rejected": "x rejected"}
 
 

@@ -98,7 +98,7 @@ class Traces(Panel):
             inert(session["scenario"]),
             one_line(session["title"] or "untitled"),
         )
-        style = "green" if score == 1 else "red" if score == 0 else ""
+        style = "good" if score == 1 else "bad" if score == 0 else ""
         return Row(session["id"], cells, style, session["seq"], session)
 
     def heard(self, events: Sequence[Event]) -> None:

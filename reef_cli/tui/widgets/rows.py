@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from reef_cli.tui import themes
 from reef_cli.tui.text import fit
 from reef_cli.tui.window import Row, Window
 
@@ -199,7 +200,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             return Strip([Segment(fit(text, width))], width).apply_style(self.rich_style)
         chosen = row.id == self.cursor
         text = aligned(self.columns, row.cells, width - len(_MARK))
-        style = Style.parse(row.style) if row.style else Style.null()
+        style = themes.style(self.app.theme, row.style)
         if chosen:
             style += Style(reverse=True, bold=True)
         return Strip([Segment((_MARK if chosen else _NO_MARK) + text, style)], width).apply_style(self.rich_style)

@@ -6,7 +6,10 @@ import pytest
 
 from daemon.core.config import Config, load, parse
 from daemon.core.errors import ConfigError
+from daemon.core.prices import Price
 from daemon.core.providers import RemoteConfig, Route
+
+PRICED = "engines: {x: {base_url: 'https://x', prices: PRICES}}"
 
 ARTICLE = """
 reef:
@@ -76,6 +79,16 @@ store: {durability: normal}
         ("engines: {x: {base_url: 'http://me:secret@x'}}", "engines.x.base_url holds more than", "keyring:NAME"),
         ("engines: {x: {base_url: 'http://x/v1?key=secret'}}", "engines.x.base_url holds more than", "keyring:NAME"),
         ("models: {x: []}", "models.x: no engine is named", "[embedded]"),
+        (PRICED.replace("PRICES", "{m: 3}"), "prices.m: expected a mapping, got 3", None),
+        (PRICED.replace("PRICES", "{m: {input: 3}}"), "prices.m: output is missing", None),
+        (PRICED.replace("PRICES", "{m: {inptu: 3, output: 1}}"), "unknown key 'inptu'", "'input'"),
+        (PRICED.replace("PRICES", "{m: {input: -3, output: 1}}"), "prices.m: input: -3.0 is negative", None),
+        (PRICED.replace("PRICES", "{m: {input: '3 $', output: 1}}"), "input: expected float, got '3 $'", None),
+        (
+            PRICED.replace("PRICES", "{'*': {input: 1, output: 1}, 'a*': {input: 2, output: 2}}"),
+            "engines.x.prices.a*: never used",
+            "'a*' before '*'",
+        ),
         ("models: {x: [{model: y}]}", "models.x: engine is missing", None),
         ("models: {x: {engine: embedded, modle: y}}", "models.x: unknown key 'modle'", "'model'"),
         ("models: {x: {engine: embedded, model: y}}", "models.x: the engine inside answers with one model", "use y"),
@@ -110,6 +123,14 @@ def test_a_key_in_the_configuration_is_refused_and_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         parse("engines: {x: {base_url: 'https://x', key: sk-live-1234}}")
     assert "sk-live-1234" not in f"{caught.value.message}{caught.value.hint}"
+
+
+def test_prices_are_what_a_person_wrote() -> None:
+    prices = "{'gpt-5*': {input: 1.25, cached: 0.125, output: 10}, other: {input: 3, output: 15, cache_write: 3.75}}"
+    assert parse(PRICED.replace("PRICES", prices)).engines["x"].prices == {
+        "gpt-5*": Price(input=1.25, output=10.0, cached=0.125),
+        "other": Price(input=3.0, output=15.0, cache_write=3.75),
+    }
 
 
 TWO = """

@@ -1,5 +1,6 @@
 """Traces in other programs' forms, both ways."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,6 +77,11 @@ def test_a_trajectory_holds_calls_and_what_they_returned_in_one_step() -> None:
     assert step["observation"] == {"results": [{"source_call_id": "c1", "content": "a.txt"}]}
     assert (step["reasoning_content"], step["step_id"]) == ("hm", 3)
     assert made["final_metrics"]["total_prompt_tokens"] == 30
+
+
+def test_a_trajectory_says_what_it_cost_where_that_is_known() -> None:
+    final = {**atif(SESSION, [])["final_metrics"], "total_cost_usd": 0.25}
+    assert atif(replace(SESSION, cost_usd=0.25), [])["final_metrics"] == final
 
 
 def test_a_trajectory_comes_back_as_the_same_conversation() -> None:

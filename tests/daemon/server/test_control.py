@@ -10,13 +10,14 @@ from tests.fakes.daemon import RunningDaemon, running_daemon
 from tests.fakes.provider import Turn, running_provider
 
 CHAT = "/v1/chat/completions"
+PRICES = {"*": {"input": 2.0, "output": 8.0}}
 
 
 @pytest.fixture(scope="module")
 def daemon(module_home: Home) -> Iterator[RunningDaemon]:
     with running_provider((Turn("Hello from the provider."),)) as provider:
         learns = 'reef: {recipe: "recipes.sao.recipe:SAORecipe", batch_size: 1, max_staleness: 18}\n'
-        with running_daemon(module_home, provider.config() + learns) as running:
+        with running_daemon(module_home, provider.config(prices=PRICES) + learns) as running:
             yield running
 
 
@@ -53,6 +54,21 @@ def test_a_trace_tells_a_persons_words_from_what_the_agent_added(daemon: Running
     receipt = daemon.post("/v1/chat/completions", body)[1]["x-reef-agent-record-id"]
     parts = daemon.get(f"/reef/traces/{receipt}")["records"][-1]["new_messages"][0]["parts"]
     assert [(part["text"], part.get("written")) for part in parts] == [(texts[0], "fix it"), (texts[1], None)]
+
+
+def test_what_a_turn_cost_is_told_wherever_it_is_shown(daemon: RunningDaemon) -> None:
+    receipt = say(daemon, "what does this cost?")
+    record = daemon.get(f"/reef/records/{receipt}")
+    paid = (record["prompt_tokens"] * 2.0 + record["completion_tokens"] * 8.0) / 1e6
+    assert record["cost_usd"] == pytest.approx(paid)
+    assert paid > 0
+    trace = daemon.get(f"/reef/traces/{receipt}")
+    assert trace["session"]["cost_usd"] == trace["records"][0]["record"]["cost_usd"] == record["cost_usd"]
+    assert (trace["session"]["status"], trace["session"]["release_id"]) == ("ok", record["release_id"])
+    assert daemon.get("/reef/rollups")["items"][0]["cost_usd"] >= record["cost_usd"]
+    assert b'reef_cost_usd_total{engine="p"}' in daemon.get("/metrics")
+    (line,) = daemon.get(f"/reef/export?form=atif&q=session:{record['session']}").splitlines()
+    assert json.loads(line)["final_metrics"]["total_cost_usd"] == record["cost_usd"]
 
 
 def test_a_trace_shows_each_turn_once(daemon: RunningDaemon) -> None:

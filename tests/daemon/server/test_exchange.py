@@ -4,6 +4,7 @@ import gc
 import weakref
 from urllib.parse import unquote
 
+from daemon.core.prices import Price
 from daemon.core.records import Dialect, End, Usage
 from daemon.core.redact import Redactor
 from daemon.server.exchange import Call
@@ -48,6 +49,15 @@ def test_the_engines_own_count_of_tokens_is_the_one_recorded() -> None:
     one.request = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
     one.usage = Usage(prompt=7, completion=3, cached=2)
     assert one.transcript(b"")().usage == Usage(prompt=7, completion=3, cached=2)
+
+
+def test_what_a_call_cost_is_reckoned_by_the_engines_name_for_its_model() -> None:
+    one = call()
+    one.request = b'{"model":"alias","messages":[{"role":"user","content":"x"}]}'
+    one.usage, one.model_asked = Usage(prompt=1_000_000), "alias"
+    assert one.transcript(b"")().usage.cost is None
+    one.prices, one.model_there = {"large": Price(2.0, 4.0)}, "large"
+    assert one.transcript(b"")().usage.cost == 2.0
 
 
 def test_a_call_goes_with_its_bodies_as_soon_as_nobody_has_it() -> None:

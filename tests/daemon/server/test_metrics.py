@@ -18,6 +18,7 @@ def read(metrics: Metrics) -> dict[str, object]:
 def test_nothing_counted_yet_is_well_formed() -> None:
     assert set(read(Metrics())) == {
         "reef_requests_total", "reef_request_duration_seconds", "reef_first_byte_seconds", "reef_tokens_total",
+        "reef_cost_usd_total",
     }  # fmt: skip
 
 
@@ -37,6 +38,14 @@ def test_each_end_counts_once_under_its_labels() -> None:
     tokens = found["reef_tokens_total"]
     assert tokens.value("reef_tokens_total", engine="embedded", type="prompt") == 20
     assert tokens.value("reef_tokens_total", engine="embedded", type="cached") == 16
+
+
+def test_what_is_known_of_costs_is_summed_by_engine() -> None:
+    metrics = Metrics()
+    for cost in (0.25, None, 0.5):
+        metrics.ended(ONE, replace(STORED, usage=Usage(1, 1, cost=cost)))
+    costs = parse(text(metrics.families()).decode())["reef_cost_usd_total"]
+    assert costs.value("reef_cost_usd_total", engine="embedded") == 0.75
 
 
 def test_a_duration_falls_into_every_bucket_from_its_own_on() -> None:

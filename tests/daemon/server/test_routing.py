@@ -5,6 +5,7 @@ import pytest
 from daemon.core.config import Config, parse
 from daemon.core.errors import NotFound
 from daemon.core.paths import Home
+from daemon.core.prices import Price
 from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines.llama_cpp import LlamaCpp
@@ -44,6 +45,13 @@ models: {"local-*": embedded, "claude-*": anthropic, exact: embedded}
 )
 def test_names_globs_default_and_dialect_decide(reef_home: Home, model: str, dialect: Dialect, engine: str) -> None:
     assert router(reef_home, TWO).choose(model, dialect).engine.name == engine
+
+
+def test_each_engine_has_its_prices_the_one_inside_is_free(reef_home: Home) -> None:
+    priced = 'engines: {o: {base_url: "http://x", prices: {"*": {input: 1, output: 2}}}}\nmodels: {m: o}'
+    found = router(reef_home, priced)
+    assert found.choose("m", Dialect.CHAT).prices == {"*": Price(1.0, 2.0)}
+    assert found.choose("other", Dialect.CHAT).prices == {"*": Price(0.0, 0.0)}
 
 
 def test_nothing_configured_means_the_engine_inside(reef_home: Home) -> None:

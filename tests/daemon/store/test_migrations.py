@@ -7,11 +7,12 @@ import pytest
 
 from daemon.core.errors import StoreError
 from daemon.core.privacy import Purge
+from daemon.core.records import End
 from daemon.store import migrations
 from daemon.store.db import Store
 from daemon.store.migrations import STEPS, migrate
 from tests.daemon.store.older import downgraded
-from tests.fakes.exchanges import Conversation
+from tests.fakes.exchanges import Conversation, user
 
 
 def version(db: sqlite3.Connection) -> int:
@@ -78,6 +79,22 @@ def test_a_step_whose_transaction_is_over_says_why(
     monkeypatch.setattr(migrations, "STEPS", (*STEPS, "m9999_ends"))
     with pytest.raises(sqlite3.IntegrityError, match=r"one\.x"):
         migrate(db)
+
+
+def test_sessions_of_an_older_version_are_counted_when_it_is_opened(store: Store, path: Path) -> None:
+    talk = Conversation(store, changes={"session_keys": ("s1",)})
+    talk.turn("q", end=End.ERROR, status=500)
+    talk.turn("q")
+    talk.send([user("look")], subagent="one")
+    talk.send([user("title")], side=True)
+    before = store.sessions()
+    store.close()
+    downgraded(path, 7)
+    store = Store.open(path, durability="normal")
+    assert store.sessions() == before
+    (row,) = before[0]
+    assert (row.retries, row.subagents, row.side, row.duration_us, row.cost_usd) == (1, 1, 1, 4000, None)
+    store.close()
 
 
 def test_what_an_older_version_wrote_is_listed_and_forgotten(store: Store, path: Path) -> None:

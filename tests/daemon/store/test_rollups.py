@@ -73,6 +73,18 @@ def test_sums_are_split_by_what_is_asked(store: Store) -> None:
     assert store.rollups("day", since_ns=0, scenario="' OR 1=1--") == []
 
 
+def test_what_was_paid_is_summed_where_it_is_known(store: Store) -> None:
+    for number, cost in enumerate((0.25, 0.5, None)):
+        record(store, transcript([user(f"q{number}")], usage=Usage(1, 1, cost=cost)), model_asked="large")
+    record(store, transcript([user("free?")]), model_asked="small")
+    costs = {row.model: row.cost_usd for row in all_rows(store, "day", "model")}
+    assert costs == {"large": 0.75, "small": None}
+    assert all_rows(store)[0].cost_usd == 0.75
+    paid = next(row for row in store.records()[0] if row.cost_usd == 0.5)
+    store.purges.run(Purge(receipts=(paid.receipt,)), lambda *_: None)
+    assert all_rows(store)[0].cost_usd == 0.25
+
+
 def test_a_clock_that_goes_back_loses_no_record_of_a_span(store: Store, path: Path) -> None:
     """Order is by seq; a span of time still finds all that began in it, and durations are never negative."""
     starts = [STARTED_NS, STARTED_NS + HOUR, STARTED_NS - HOUR, STARTED_NS + 2 * HOUR]

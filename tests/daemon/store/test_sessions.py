@@ -3,6 +3,7 @@
 import pytest
 
 from daemon.core.errors import NotFound, UsageError
+from daemon.core.privacy import Purge
 from daemon.core.records import End, Kind, StoredMessage, Usage
 from daemon.core.rows import SessionRow
 from daemon.store.db import Store
@@ -406,3 +407,78 @@ def test_a_session_has_the_name_of_the_agent_whose_prompt_it_is(store: Store) ->
     agents = [store.session(one.session).agent for one in (beside, within, script)]
     assert agents == [one.agent for one in (beside, within, script)] == ["hermes", "hermes", "OpenAI"]
     assert store.record(within.receipt).agent == "hermes"
+
+
+# -- what the list says beside it --------------------------------------------------------------------
+
+
+def test_a_row_sums_up_what_its_records_cost_and_took(store: Store) -> None:
+    talk = Conversation(store)
+    for cost in (0.25, None, 0.5):
+        said = [*talk.said, user(f"q {cost}")]
+        talk.said = [*said, assistant("a")]
+        record(store, transcript(said, "a", usage=Usage(10, 5, cost=cost)), duration_us=2000)
+    row = only(store)
+    assert (row.cost_usd, row.duration_us) == (0.75, 6000)
+    assert [one.cost_usd for one in store.records()[0]] == [0.5, None, 0.25]
+
+
+def test_a_cost_that_nobody_knows_is_not_nothing(store: Store) -> None:
+    Conversation(store).turn("q")
+    assert only(store).cost_usd is None
+
+
+def test_a_row_says_how_its_main_line_ended_and_what_served_it(store: Store) -> None:
+    talk = Conversation(store, changes={"session_keys": ("s1",)})
+    talk.turn("q0", release_id="default@1")
+    talk.turn("q1", end=End.ERROR, status=500, release_id="default@2")
+    assert (only(store).status, only(store).release_id) == (End.ERROR, "default@2")
+    record(store, transcript([user("title?")]), session_keys=("s1",), side=True, release_id="default@3")
+    assert (only(store).status, only(store).release_id) == (End.ERROR, "default@2"), "a side call is none of it"
+
+
+def test_a_row_counts_its_records_by_their_kind(store: Store) -> None:
+    talk = Conversation(store, changes={"session_keys": ("s1",)})
+    talk.turn("q0")
+    talk.turn("q1", end=End.ERROR, status=500)
+    talk.turn("q1")
+    for number in range(3):
+        record(store, transcript([user(f"look {number}")]), session_keys=("s1",), subagent=f"sub{number}")
+    for number in range(2):
+        record(store, transcript([user(f"title {number}")]), session_keys=("s1",), side=True)
+    row = only(store)
+    assert (row.records, row.subagents, row.side, row.retries) == (8, 3, 2, 1)
+
+
+def test_a_session_without_a_main_line_has_no_end(store: Store) -> None:
+    record(store, transcript([user("title")]), session_keys=("s1",), side=True)
+    assert (only(store).status, only(store).release_id) == (None, None)
+
+
+def test_what_is_purged_is_counted_no_more(store: Store) -> None:
+    talk = Conversation(store, changes={"session_keys": ("s1",)})
+    stays = talk.turn("q0")
+    before = only(store)
+    gone = [
+        record(store, transcript([user("x")], usage=Usage(1, 1, cost=0.5)), session_keys=("s1",), side=True),
+        talk.turn("q1", end=End.ERROR, status=500),
+        talk.turn("q1"),
+    ]
+    store.purges.run(Purge(receipts=tuple(one.receipt for one in gone)), lambda *_: None)
+    after = only(store)
+    assert stays.receipt == store.records()[0][0].receipt
+    assert after == before
+
+
+def test_a_page_over_many_scenarios_is_the_latest_of_all(store: Store) -> None:
+    for number in range(12):
+        record(store, transcript([user(f"q{number}")]), scenario=f"s{number % 4}")
+    seen, cursor = [], None
+    while True:
+        page, cursor = store.sessions(limit=5, before=cursor)
+        seen += [row.seq for row in page]
+        if cursor is None:
+            break
+    assert seen == sorted(seen, reverse=True)
+    assert len(seen) == 12
+    assert [row.seq for row in store.sessions(after="4", limit=3)[0]] == [5, 6, 7]

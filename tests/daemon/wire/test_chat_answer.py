@@ -147,6 +147,26 @@ def test_usage_is_read_from_its_own_chunk_with_nulls_and_details() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "cost"),
+    [
+        ({"cost": 0.0125}, 0.0125),
+        ({"cost": 0}, 0.0),
+        ({"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}}, 0.021),
+        ({"cost": 0.001, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, 0.001),
+        ({"cost": 0.001, "is_byok": True, "cost_details": None}, 0.001),
+        ({"cost": "0.1"}, None),
+        ({"cost": True}, None),
+        ({"cost": -1}, None),
+        ({"cost": 1e300}, None),
+        ({}, None),
+    ],
+)
+def test_what_a_gateway_says_it_cost_is_kept(told: dict[str, Any], cost: float | None) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 4, **told}
+    assert recorded(sse(delta(content="a"), {"choices": [], "usage": usage})).usage.cost == cost
+
+
+@pytest.mark.parametrize(
     "usage",
     [{}, {"prompt_tokens": None, "prompt_tokens_details": None}, {"prompt_tokens": "9", "completion_tokens": -1}],
 )

@@ -63,7 +63,7 @@ def test_a_stream_becomes_the_message_an_agent_sends_back() -> None:
     ]
     found = recorded(response)
     assert (found.stop_reason, found.model, found.note) == ("end_turn", "tiny", None)
-    assert found.usage == Usage(prompt=15, completion=7, cached=8)
+    assert found.usage == Usage(prompt=15, completion=7, cached=8, written=2)
 
 
 def test_a_body_becomes_the_same_message() -> None:
@@ -133,6 +133,11 @@ def test_a_stream_broken_off_is_kept_as_far_as_it_came() -> None:
     assert found.answer.text == "Hel"
     assert found.stop_reason is None
     assert found.usage.prompt == 5
+
+
+def test_what_a_gateway_says_it_cost_is_kept() -> None:
+    ended = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 3, "cost": 0.25}}
+    assert recorded(sse(start(input_tokens=5), ended, {"type": "message_delta", "usage": {}})).usage.cost == 0.25
 
 
 def test_null_usage_fields_leave_what_was_known() -> None:

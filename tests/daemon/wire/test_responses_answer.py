@@ -130,6 +130,10 @@ def test_an_error_as_a_body_is_a_problem() -> None:
     assert whole({"detail": "broke"}).problem == "the provider reported: broke"
 
 
+def test_what_a_gateway_says_it_cost_is_kept() -> None:
+    assert whole(response(output=[WORDS], usage={**USAGE, "cost": 0.25})).usage.cost == 0.25
+
+
 @pytest.mark.parametrize("usage", [{}, {"input_tokens": None, "input_tokens_details": None}, {"input_tokens": -1}, 3])
 def test_usage_with_holes_counts_as_nothing(usage: Any) -> None:
     assert whole(response(output=[WORDS], usage=usage)).usage == Usage()

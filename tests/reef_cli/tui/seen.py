@@ -10,8 +10,9 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from daemon.core.paths import Home
-from reef_cli.tui.app import Dashboard, Theme
+from reef_cli.tui.app import Dashboard
 from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.themes import Theme
 from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"

@@ -5,7 +5,7 @@ import pytest
 from daemon.core.paths import Home
 from daemon.core.paths import home as named_home
 from reef_cli import lifecycle
-from reef_cli.tui.app import Theme
+from reef_cli.tui.themes import THEMES, Theme
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.reef_cli.tui.seen import dashboard
 
@@ -77,7 +77,7 @@ async def test_ctrl_c_twice_leaves(reef_home: Home, fake: FakeDaemon) -> None:
         assert not seen.app.is_running
 
 
-@pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
+@pytest.mark.parametrize("theme", THEMES)
 async def test_themes_show_the_same_text(reef_home: Home, fake: FakeDaemon, theme: Theme) -> None:
     fake.sessions = [session(1, score=1.0)]
     async with dashboard(reef_home, theme=theme) as seen:
