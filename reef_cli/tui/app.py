@@ -19,6 +19,7 @@ from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost
 from reef_cli.tui.screens.jobs import Jobs
+from reef_cli.tui.screens.logs import Logs
 from reef_cli.tui.screens.models import Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
@@ -58,6 +59,7 @@ class Dashboard(App[None], inherit_bindings=False):
         self.add_mode(Place.RELEASES, lambda: Releases(self.desk))
         self.add_mode(Place.JOBS, lambda: Jobs(self.desk))
         self.add_mode(Place.MODELS, lambda: Models(self.desk))
+        self.add_mode(Place.LOGS, lambda: Logs(self.desk))
         self.add_mode(Place.STATUS, lambda: Status(self.desk))
 
     def on_mount(self) -> None:

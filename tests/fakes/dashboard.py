@@ -330,9 +330,9 @@ def status(**changes: Any) -> dict[str, Any]:
     """What ``/reef/status`` tells; the daemon of a test started an hour before `NOW`."""
     return {
         "version": __version__, "protocol": PROTOCOL, "pid": 4711, "started_ns": NOW - 60 * _MINUTE, "uptime_s": 3600.0,
-        "home": "/home/me/.reef", "url": "http://127.0.0.1:4141", "port": 4141,
-        "socket": "/home/me/.reef/run/reef.sock", "config_path": None, "engines": ENGINES,
-        "recording": {"state": "on", "detail": None, "unrecorded": 0, "until_ns": None}, "default_engine": "embedded", "model": "smollm2",
-        "counts": {"records": 12, "sessions": 3, "reports": 2}, "last": None, "releases": [], "waiting": [],
-        "waiting_in": [], "jobs": [], "log": "/home/me/.reef/logs/daemon.log", "notes": [], **changes,
+        "home": "/home/me/.reef", "url": "http://127.0.0.1:4141", "port": 4141, "config_path": None,
+        "recording": {"state": "on", "detail": None, "unrecorded": 0, "until_ns": None}, "engines": ENGINES,
+        "default_engine": "embedded", "model": "smollm2", "counts": {"records": 12, "sessions": 3, "reports": 2},
+        "last": None, "releases": [], "waiting": [], "waiting_in": [], "jobs": [], "notes": [],
+        "log": "/home/me/.reef/logs/daemon.log", **changes,
     }  # fmt: skip

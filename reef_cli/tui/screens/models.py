@@ -12,12 +12,12 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.panel import Panel, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, hanging
-from reef_cli.tui.text import bar, inert, number
+from reef_cli.tui.text import inert, number
 from reef_cli.tui.widgets.rows import Column
 from reef_cli.tui.window import Row
 
 _NAME = 14
-_STYLES = {"failed": "red", "missing": "yellow", "off": "dim"}
+_STYLES = {"failed": "error", "missing": "warning", "off": "dim"}
 _STATES = {
     "ready": "* ready",
     "off": ". asleep",
@@ -183,8 +183,10 @@ def _model_row(model: Mapping[str, Any]) -> Row:
 
 
 def _adding_row(adding: Mapping[str, Any]) -> Row:
-    phase, progress = inert(adding["phase"]), bar(adding["done"], adding["total"], 5)
-    cells = (inert(adding["source"]), f"> {phase}", "", "", output.size(adding["total"]), "", progress)
+    done, total = adding["done"], adding["total"]
+    share = f" {min(done / total, 1):.0%}" if total else ""
+    size = output.size(total) if total else "-"
+    cells = (inert(adding["source"]), f"> {inert(adding['phase'])}{share}", "", "", size, "", "")
     return Row(f"adding/{adding['source']}", cells, "bold", data=adding)
 
 

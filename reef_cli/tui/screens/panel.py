@@ -25,7 +25,10 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 #: What works without the daemon.
-_ALONE = {"down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", *LISTS}
+_ALONE = {
+    "down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", "filter", "level",
+    "source", "follow", *LISTS,
+}  # fmt: skip
 
 
 def bindings(place: Place) -> list[Binding]:

@@ -20,7 +20,7 @@ from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, hanging
 from reef_cli.tui.window import Row
 
-_STYLES = {"warn": "yellow", "fail": "bold red"}
+_STYLES = {"warn": "warning", "fail": "error"}
 _NAME, _MARK, _CHECK = 11, 5, 12
 
 

@@ -22,6 +22,7 @@ class Line(Widget):
     """
 
     DEFAULT_CSS = "Line { height: 1; }"
+    DIM = _DIM
 
     def __init__(self, *, style: Style = _BOLD, left_first: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)

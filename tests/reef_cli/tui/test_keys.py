@@ -8,6 +8,7 @@ from daemon.core.paths import Home
 from reef_cli.commands import COMMANDS, Group
 from reef_cli.tui.keys import EVERYWHERE, KEYS, LISTS, Key, Place, at
 from reef_cli.tui.screens.jobs import Jobs, Log
+from reef_cli.tui.screens.logs import Logs
 from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Card, Releases
@@ -20,7 +21,7 @@ from tests.reef_cli.tui.seen import dashboard
 COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
-    Place.JOB: Log, Place.MODELS: Models, Place.MODEL: Facts, Place.STATUS: Status,
+    Place.JOB: Log, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs, Place.STATUS: Status,
 }  # fmt: skip
 #: Modifiers that terminals turn into other keys, or that editors' terminals keep for themselves.
 EATEN = {"ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+p", "ctrl+q", "ctrl+s"}

@@ -85,7 +85,7 @@ async def test_what_is_being_fetched_moves(reef_home: Home, models: FakeDaemon) 
     async with opened(reef_home) as seen:
         models.adding = [{"source": "pypi:qwen", "phase": "download", "done": 1, "total": 2}]
         models.emit("model", {})
-        await seen.shows("> download", "[##...] 50 %")
+        await seen.shows("> download 50%")
         await seen.select("pypi:qwen")
         await seen.press("enter")
         await seen.shows("pypi:qwen is still being added")
