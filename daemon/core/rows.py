@@ -8,6 +8,16 @@ from typing import Any
 from daemon.core.records import Dialect, End, Kind
 
 
+class Order(StrEnum):
+    """How a list of sessions may be sorted. Only sessions that have a value are in it."""
+
+    ACTIVITY = "activity"  # by their last record
+    TOKENS = "tokens"  # in and out, of all records
+    COST = "cost"  # as far as it is known
+    LATENCY = "latency"  # of one record, on average
+    RATING = "rating"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """One line of the session list. ``turns`` counts main records that ended ok; retries count once."""
@@ -26,7 +36,7 @@ class SessionRow:
     cwd: str | None
     score: float | None
     reports: int
-    #: Its place in the list's order: the last record's ``seq``.
+    #: Its place in the list that it came in: its last record's ``seq``, or as that list is sorted or filtered.
     seq: int = 0
     #: US dollars, of the records of which it is known; None: of none.
     cost_usd: float | None = None

@@ -33,6 +33,7 @@ from daemon.server import (
     scrape,
     search,
     tasks,
+    traces,
 )
 from daemon.server.auth import Guard
 from daemon.server.control import answer
@@ -59,8 +60,9 @@ _routes = [
     Route("/reef/records/batch", imports.batch, methods=["POST"]),
     Route("/reef/export", exports.export),
     Route("/reef/records/{receipt}", control.record),
+    Route("/reef/records/{receipt}/changes", traces.changes),
     Route("/reef/records/{receipt}/{side}", control.record_bytes),
-    Route("/reef/traces/{id}", control.trace),
+    Route("/reef/traces/{id}", traces.trace),
     Route("/reef/search", search.search),
     Route("/reef/rollups", search.rollups),
     Route("/reef/last", control.last),

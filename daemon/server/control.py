@@ -1,4 +1,4 @@
-"""The control plane, reading side: status, sessions, records, traces. What the CLI and the dashboard show.
+"""The control plane, reading side: status, sessions, records. What the CLI and the dashboard show.
 
 Every list is cursored. Reads run off the loop; nothing here touches the data plane.
 """
@@ -16,21 +16,14 @@ from starlette.responses import Response
 
 from daemon.core.errors import NotFound, StoreError, UsageError
 from daemon.core.learning import JobRow
-from daemon.core.records import Image, Message, StoredMessage, Text, Thinking, ToolResult, ToolUse
-from daemon.core.rows import RecordRow
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.incoming import read_body
 from daemon.server.runtime import Runtime
-from daemon.store.person import written
 from daemon.wire import jsontext
-from daemon.wire.base import dialect as codec_of
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-#: For providers, not for people; an image's bytes are megabytes.
-_UNSHOWN = frozenset({"seal", "url", "images"})
-_PART_TYPES = {Text: "text", Thinking: "thinking", Image: "image", ToolUse: "tool_use", ToolResult: "tool_result"}
 _PAGE = 50
 _PAGE_MOST = 500
 #: A report with all its references and metadata is far smaller.
@@ -150,58 +143,6 @@ async def last(request: Request) -> Response:
             "nothing is recorded yet", hint='eval "$(reef env)", then use an agent in that shell; or: reef demo'
         )
     return answer(asdict(row) | {"unrecorded": daemon.recorder.passed_since(row.started_ns)})
-
-
-async def trace(request: Request) -> Response:
-    """A session as a person reads it: each record with the messages it added, its answer and what was said about it."""
-    return answer(await read(_trace, runtime(request), request.path_params["id"]))
-
-
-def _trace(daemon: Runtime, name: str) -> dict[str, object]:
-    store = daemon.store
-    session = store.session(name if name.startswith("ses_") else store.record(name).session)
-    rows: list[RecordRow] = []
-    page, _ = store.records(session=session.id, limit=_PAGE_MOST, after="0")
-    while page:
-        rows += page
-        page, _ = store.records(session=session.id, limit=_PAGE_MOST, after=str(page[-1].seq))
-    reports = store.reports_on([row.receipt for row in rows])
-    signals = store.signals_on([row.seq for row in rows])
-    return {
-        "session": session,
-        "records": [
-            {
-                "record": row,
-                "new_messages": _added(row, store.new_messages(row.receipt)),
-                "answer": _readable(row, found) if (found := store.answer(row.receipt)) else None,
-                "reports": reports.get(row.receipt, []),
-                "signals": signals.get(row.seq, []),
-            }
-            for row in rows
-        ],
-    }
-
-
-def _added(row: RecordRow, added: list[StoredMessage]) -> list[dict[str, object]]:
-    """What a request brought; ``earlier`` is what stands up to an answer that came along: examples of the agent's, or
-    what was said before Reef was there. Nobody typed it now."""
-    answered = max((n for n, message in enumerate(added) if message.role == "assistant"), default=-1)
-    return [
-        _readable(row, message) | ({"earlier": True} if n <= answered and message.role != "system" else {})
-        for n, message in enumerate(added)
-    ]
-
-
-def _readable(row: RecordRow, stored: StoredMessage) -> dict[str, object]:
-    """A message by its parts; ``written`` is what a person wrote of a user's text, where an agent added to it."""
-    message: Message = codec_of(row.dialect).message(stored.raw)
-    parts: list[dict[str, Any]] = []
-    for part in message.parts:
-        shown = {name: value for name, value in asdict(part).items() if name not in _UNSHOWN}
-        if message.role == "user" and isinstance(part, Text) and (words := written(part.text)) != part.text:
-            shown["written"] = words
-        parts.append({"type": _PART_TYPES[type(part)], **shown})
-    return {"role": message.role, "parts": parts}
 
 
 async def configuration(request: Request) -> Response:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import UsageError
+from daemon.core.rows import Order
 from daemon.server.control import answer, page_limit, read, runtime
 from daemon.store.query import Field, Query, moment, parse
 from daemon.store.rollups import NANOSECONDS, Unit
@@ -28,20 +29,37 @@ async def search(request: Request) -> Response:
 
 
 async def sessions(request: Request) -> Response:
-    """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records."""
+    """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records, by their newest one; with
+    ``sort`` (tokens, cost, latency, rating) all of them, the most first.
+
+    ``before`` and ``after`` take a row's ``seq``, its place in this list. ``total`` is told where it is known.
+    """
     store, query = runtime(request).store, request.query_params
-    if query.get("q"):
-        found, more = await read(store.sessions_with, asked(request), limit=page_limit(request), before=cursor(request))
+    place = {"before": cursor(request), "after": query.get("after")}
+    order = _order(request)
+    if order is not Order.ACTIVITY:
+        found, more = await read(store.sessions_by, order, limit=page_limit(request), **place)
         return answer({"items": found, "next": more, "total": None})
-    items, more = await read(
-        store.sessions,
-        scenario=query.get("scenario"),
-        limit=page_limit(request),
-        before=cursor(request),
-        after=query.get("after"),
-    )
+    if query.get("q"):
+        found, more = await read(store.sessions_with, asked(request), limit=page_limit(request), **place)
+        whole = more is None and not any(place.values())
+        return answer({"items": found, "next": more, "total": len(found) if whole else None})
+    items, more = await read(store.sessions, scenario=query.get("scenario"), limit=page_limit(request), **place)
     total = None if query.get("scenario") else (await read(store.counts))["sessions"]
     return answer({"items": items, "next": more, "total": total})
+
+
+def _order(request: Request) -> Order:
+    query = request.query_params
+    given = query.get("sort", Order.ACTIVITY)
+    if given not in tuple(Order):
+        raise UsageError(f"sort={given[:40]!r} is none", hint=f"one of {', '.join(Order)}")
+    if given != Order.ACTIVITY and (query.get("q") or query.get("scenario")):
+        raise UsageError(
+            f"sort={given} goes over all sessions, not over what a query or a scenario leaves",
+            hint="without it, latest activity first; or a query such as 'scenario:work tokens:>50k'",
+        )
+    return Order(given)
 
 
 async def rollups(request: Request) -> Response:

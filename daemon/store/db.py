@@ -15,13 +15,25 @@ from daemon.core.learning import Task, TaskSet
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
-from daemon.core.rows import NewReport, RecordPlace, RecordRow, ReportRow, RollupRow, SearchPage, SessionRow, SignalRow
+from daemon.core.rows import (
+    NewReport,
+    Order,
+    RecordPlace,
+    RecordRow,
+    ReportRow,
+    RollupRow,
+    SearchPage,
+    SessionRow,
+    SignalRow,
+)
 from daemon.store import (
     afterwards,
     audit,
+    compare,
     feedback,
     imports,
     opening,
+    orders,
     records,
     requests,
     rollups,
@@ -32,6 +44,7 @@ from daemon.store import (
     tasks,
     verify,
 )
+from daemon.store.compare import Compared
 from daemon.store.connection import Durability, Pool
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger
@@ -141,6 +154,12 @@ class Store:
         """Latest activity first (with ``after``: oldest first), with the cursor of the next page."""
         return self._pool.read(sessions.sessions, scenario, limit, before=before, after=after)
 
+    def sessions_by(
+        self, order: Order, *, limit: int = 50, before: str | None = None, after: str | None = None
+    ) -> tuple[list[SessionRow], str | None]:
+        """Those that have such a value, the most first (with ``after``: the least first); ``seq`` is the place here."""
+        return self._pool.read(orders.ordered, order, limit, before=before, after=after)
+
     def session(self, id: str) -> SessionRow:
         """Raises NotFound."""
         return self._pool.read(sessions.session, id)
@@ -162,12 +181,13 @@ class Store:
         return self._pool.read(search.search, query, limit, before)
 
     def sessions_with(
-        self, query: Query, *, limit: int = 50, before: str | None = None
+        self, query: Query, *, limit: int = 50, before: str | None = None, after: str | None = None
     ) -> tuple[list[SessionRow], str | None]:
-        """Sessions with such records, the newest record first, with the cursor of the next page."""
+        """Sessions with such records, by their newest one, which is their ``seq`` here: latest first (with ``after``:
+        oldest first), with the cursor of the next page. A page may be short and have a next one."""
         with self._pool.reader() as reader:
-            found, cursor = search.sessions_with(reader, query, limit, before)
-            return [sessions.session(reader, uid) for uid in found], cursor
+            found, cursor = search.sessions_with(reader, query, limit, before=before, after=after)
+            return [sessions.placed(reader, id, seq) for id, seq in found], cursor
 
     def record(self, receipt: str) -> RecordRow:
         """Raises NotFound, as all that take a receipt."""
@@ -198,6 +218,10 @@ class Store:
     def new_messages(self, receipt: str) -> list[StoredMessage]:
         """The request's messages that the parent's prompt and answer did not have."""
         return self._pool.read(requests.new_messages, receipt)
+
+    def compared(self, receipt: str) -> Compared | None:
+        """A request beside the one before it in its line; None where there is none."""
+        return self._pool.read(compare.compared, receipt)
 
     def answer(self, receipt: str) -> StoredMessage | None:
         return self._pool.read(requests.answer, receipt)

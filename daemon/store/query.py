@@ -1,8 +1,8 @@
 """What a person types to find records: words, ``"phrases"``, ``-words`` and ``field:value``, all of which must hold.
 
-    agent:pi status:error since:2d model:x session:ses_… scenario:work kind:side has:feedback "a phrase" word wor* -word
+    agent:pi status:error since:2d score:bad tokens:>50k has:feedback "a phrase" word wor* -word
 
-Pure. Values only ever become parameters of SQL, never its text.
+`daemon.core.fields` has the fields. Pure. Values only ever become parameters of SQL, never its text.
 """
 
 import re
@@ -12,8 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from daemon.core.errors import UsageError
-from daemon.core.records import End, Kind
-from daemon.core.rows import SignalName
+from daemon.core.fields import FIELDS, TIME_EXAMPLES, TIMES, bound, takes
 from daemon.store.unspaced import is_pieced
 
 #: ``field:"a value"``, ``"a phrase"`` or what stands between blanks, each with a minus before it or not.
@@ -22,8 +21,6 @@ _TERM: Final = re.compile(r'(-?)(?:([A-Za-z_]+):(?![/\\:])(?:"([^"]*)"|(\S+))|"(
 _WORD: Final = re.compile(r"[^\W_]+")
 _SPAN: Final = re.compile(r"(\d{1,6})([mhdw])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_HAS: Final = ("feedback", "error", "tools", "secret", "signal")
-_FAILED: Final = "failed"
 _MOST: Final = 2000
 _LATEST: Final = (1 << 63) - 1
 #: Terms that are looked for; more of them find nothing that fewer would not.
@@ -96,12 +93,14 @@ def parse(text: str, now_ns: int | None = None) -> Query:
         if number == _TERMS:
             raise UsageError(f"the query has more than {_TERMS} terms")
         minus, name, quoted, value, phrase, bare = found.groups()
-        if name is not None and name.lower() in ("since", "until"):
+        if name is not None and name.lower() in TIMES:
             if minus:
                 raise UsageError(f"-{name}: is no time", hint="since: and until: take no minus")
             times[name.lower()] = moment(name.lower(), quoted or value or "", now)
         elif name is not None:
             fields.append(_field(name.lower(), quoted if quoted is not None else value, bool(minus)))
+        elif bare and bare.endswith(":") and (bare[:-1].lower() in FIELDS or bare[:-1].lower() in TIMES):
+            raise UsageError(f"{bare} what?", hint=takes(bare[:-1].lower()))
         else:
             texts.add(phrase if phrase is not None else bare, without=bool(minus))
     return Query(
@@ -112,12 +111,14 @@ def parse(text: str, now_ns: int | None = None) -> Query:
 
 def _field(name: str, value: str, minus: bool) -> Field:
     if name not in FIELDS:
-        raise UsageError(f"no field {name!r}", hint=f"there are {', '.join([*FIELDS, 'since', 'until'])}")
-    allowed = FIELDS[name]
-    if name == "status" and value.isascii() and value.isdigit() and len(value) <= 3:
+        raise UsageError(f"no field {name!r}", hint=f"there are {', '.join([*FIELDS, *TIMES])}")
+    known = FIELDS[name]
+    if known.units is not None:
+        bound(name, value)
+    elif name == "status" and value.isascii() and value.isdigit() and len(value) <= 3:
         return Field(name, value, minus)
-    if allowed and value not in allowed:
-        raise UsageError(f"{name}:{value} is not known", hint=f"{name}: one of {', '.join(allowed)}")
+    elif known.values and value not in known.values:
+        raise UsageError(f"{name}:{value} is not known", hint=takes(name))
     return Field(name, value, minus)
 
 
@@ -131,24 +132,10 @@ def moment(name: str, value: str, now_ns: int) -> int:
     try:
         seconds = datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise UsageError(f"{name}:{value} is no time", hint="for example 30m, 12h, 2d, 1w or 2026-11-30") from None
+        raise UsageError(f"{name}:{value} is no time", hint=f"for example {TIME_EXAMPLES}") from None
     return _known(int(seconds * 1_000_000_000))
 
 
 def _known(ns: int) -> int:
     """The same for all records, as SQLite takes it."""
     return min(max(ns, 0), _LATEST)
-
-
-#: The fields, with the values of those that have a closed list. ``status`` also takes a number.
-FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    "agent": (),
-    "model": (),
-    "session": (),
-    "scenario": (),
-    "release": (),
-    "kind": tuple(Kind),
-    "status": (*End, _FAILED),
-    "has": _HAS,
-    "signal": tuple(SignalName),
-}

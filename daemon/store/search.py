@@ -6,12 +6,14 @@ index has one document a record: what that record added to its conversation.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from daemon.core.errors import UsageError
 from daemon.core.rows import Hit, SearchPage
+from daemon.store import conditions, records, rollups, unspaced
 from daemon.store import messages as content
-from daemon.store import records, rollups, unspaced
+from daemon.store.conditions import NAMED, WHOLE
 from daemon.store.connection import Reader, marks
 from daemon.store.pages import cursor_value, page_size
 from daemon.store.query import Field, Query
@@ -26,63 +28,13 @@ _READ: Final = 60
 _LOOKED_UP: Final = 90
 _LAST: Final = 1 << 62
 
-#: The sessions whose id begins so; lists show beginnings. More of them are no name.
-_NAMED: Final = "(SELECT id FROM session WHERE uid >= ? AND uid < ? LIMIT 50)"
-#: Letters of a whole id.
-_WHOLE: Final = 30
-#: Where a field can be walked: one value of it, newest first.
-_WALKS: Final = {
-    "session": "SELECT seq FROM record WHERE session = (SELECT id FROM session WHERE uid = ?)",
-    "kind": "SELECT seq FROM record WHERE kind <> 'main' AND kind = ?",
-    "signal": "SELECT DISTINCT seq FROM signal WHERE name = ?",
-    "model": "SELECT seq FROM record WHERE model_asked = (SELECT id FROM name WHERE text = ?)",
-    "agent": "SELECT seq FROM record WHERE agent = (SELECT id FROM name WHERE text = ?)",
-    "scenario": "SELECT seq FROM record WHERE scenario = (SELECT id FROM name WHERE text = ?)",
-}
-#: A report that was not taken back.
-_STANDS: Final = "EXISTS (SELECT 1 FROM report p WHERE p.id = f.report AND p.undone_ns IS NULL)"
-_HAS_WALKS: Final = {
-    "feedback": f"SELECT DISTINCT seq FROM reference f WHERE {_STANDS}",
-    "error": """SELECT seq FROM record INDEXED BY record_failed WHERE "end" <> 'ok'""",
-}
-#: Which index is walked first.
-_RANKS: Final = (
-    "session", "has:feedback", "status", "has:error", "kind", "signal", "model", "agent", "scenario"
-)  # fmt: skip
-_CHECKS: Final = {
-    "session": f"r.session IN {_NAMED}",
-    "signal": "EXISTS (SELECT 1 FROM signal g WHERE g.name = ? AND g.seq = r.seq)",
-    "model": "r.model_asked IN (SELECT id FROM name WHERE text = ?)",
-    "agent": "coalesce(r.agent, 0) IN (SELECT id FROM name WHERE text = ?)",
-    "scenario": "r.scenario IN (SELECT id FROM name WHERE text = ?)",
-    "release": "r.release_id IN (SELECT id FROM name WHERE text = ?)",
-    "kind": "r.kind = ?",
-}
-_HAS: Final = {
-    "feedback": f"EXISTS (SELECT 1 FROM reference f WHERE f.seq = r.seq AND {_STANDS})",
-    "signal": "EXISTS (SELECT 1 FROM signal g WHERE g.seq = r.seq)",
-    "error": """r."end" <> 'ok'""",
-    "tools": "r.tools > 0",
-    "secret": "r.redacted > 0",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """The index to walk, with what it answers of the query already."""
-
-    sql: str
-    values: tuple[object, ...]
-    done: Field | None = None
-    by_words: bool = False
-
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What fits among the records looked at in one go, newest first, down to ``floor``; ``last``: none lie below."""
+    """What fits among the records looked at in one go, up to the one at ``edge``; ``last``: none lie behind it."""
 
     seqs: list[int]
-    floor: int
+    edge: int
     last: bool
 
 
@@ -99,46 +51,55 @@ def search(reader: Reader, query: Query, limit: int, before: str | None) -> Sear
             floor = fit[-1] if len(fit) == room else part[-1]
             cursor = None if window.last and floor == window.seqs[-1] else floor
             break
-        cursor = None if window.last else window.floor
+        cursor = None if window.last else window.edge
     mark, last = reader.db.execute("SELECT indexed, (SELECT max(seq) FROM record) FROM tally").fetchone()
     unindexed = max(0, (last or 0) - mark) if query.words else 0
     return SearchPage(tuple(found), None if cursor is None else str(cursor), unindexed)
 
 
-def sessions_with(reader: Reader, query: Query, limit: int, before: str | None) -> tuple[list[str], str | None]:
-    """The sessions that have such records, by their newest one; with the cursor of the next page."""
-    size, start, cursor = page_size(limit), _start(before), None
-    found: list[str] = []
-    seen: set[int] = set()
-    for window in _windows(reader, query, start, want=_WINDOW):
-        seqs = window.seqs
-        if query.phrases:
-            lines = snippets(reader, seqs[:_READ], query)
-            seqs = [seq for seq, line in lines.items() if line is not None]
-        for seq, id, uid, updated in _sessions_of(reader, seqs):
-            if id in seen:
+def sessions_with(
+    reader: Reader, query: Query, limit: int, *, before: str | None, after: str | None = None
+) -> tuple[list[tuple[int, int]], str | None]:
+    """The sessions (their rows' ids) that have such records, with the place of their newest one: latest first, or, with
+    ``after``, oldest first; and the cursor of the next page."""
+    if before is not None and after is not None:
+        raise UsageError("before and after exclude each other")
+    size, up, cursor = page_size(limit), after is not None, None
+    start = _start(before) if after is None else cursor_value(after)
+    found: list[tuple[int, int]] = []
+    newest: dict[int, int | None] = {}  # of sessions that were looked at
+    for window in _windows(reader, query, start, want=_WINDOW, up=up):
+        seqs = _with_phrases(reader, query, window.seqs[: _READ if query.phrases else None])
+        for seq, id, uid, updated in _sessions_of(reader, seqs, up=up):
+            if id not in newest:  # it stands at its newest match alone, however many it has
+                sure = seq == updated or (updated < start and not up)
+                newest[id] = seq if sure else _newest(reader, query, uid)
+            if seq != newest[id]:
                 continue
             if len(found) == size:
-                return found, str(seq + 1)
-            seen.add(id)
-            # One that moved since may have been on the page before, by a newer record.
-            if updated < start or not _has_from(reader, query, uid, start):
-                found.append(uid)
+                return found, str(found[-1][1])
+            found.append((id, seq))
         if query.phrases and len(window.seqs) > _READ:
             return found, str(window.seqs[_READ - 1])
-        cursor = None if window.last else str(window.floor)
+        cursor = None if window.last else str(window.edge)
     return found, cursor
+
+
+def _with_phrases(reader: Reader, query: Query, seqs: list[int]) -> list[int]:
+    if not query.phrases:
+        return seqs
+    return [seq for seq, line in snippets(reader, seqs, query).items() if line is not None]
 
 
 def _start(before: str | None) -> int:
     return _LAST if before is None else cursor_value(before)
 
 
-def _sessions_of(reader: Reader, seqs: list[int]) -> list[tuple[int, int, str, int]]:
-    """(newest of these records, id, uid, last record) of each session, newest first."""
+def _sessions_of(reader: Reader, seqs: list[int], *, up: bool) -> list[tuple[int, int, str, int]]:
+    """(newest of these records, id, uid, last record) of each session, in order."""
     return reader.db.execute(
         f"""SELECT max(r.seq), s.id, s.uid, s.updated_seq FROM record r JOIN session s ON s.id = r.session
-        WHERE r.seq IN ({marks(seqs)}) GROUP BY s.id ORDER BY 1 DESC""",
+        WHERE r.seq IN ({marks(seqs)}) GROUP BY s.id ORDER BY 1 {"ASC" if up else "DESC"}""",
         seqs,
     ).fetchall()
 
@@ -159,43 +120,44 @@ def added(reader: Reader, words: Sequence[str], limit: int) -> list[tuple[str, b
     return said
 
 
-def _has_from(reader: Reader, query: Query, session: str, start: int) -> bool:
-    """Whether a session has a match from ``start`` on."""
-    only = Query(
-        query.words, query.without, query.phrases, (*query.fields, Field("session", session)), query.since_ns,
-        query.until_ns,
-    )  # fmt: skip
-    newest = next(iter(_windows(reader, only, _LAST, want=1)), None)
-    return newest is not None and any(seq >= start for seq in newest.seqs)
+def _newest(reader: Reader, query: Query, session: str) -> int | None:
+    """A session's newest match, as far as a page may look."""
+    only = replace(query, fields=(*query.fields, Field("session", session)))
+    for window in _windows(reader, only, _LAST, want=1):
+        if found := _with_phrases(reader, query, window.seqs[: _READ if query.phrases else 1]):
+            return found[0]
+    return None
 
 
-def _windows(reader: Reader, query: Query, start: int, *, want: int) -> Iterator[_Window]:
-    """What fits below ``start``, as far as a page may look. Phrases are left to the caller."""
-    walk = _walk(query)
-    checks, values = _checks(query, walk)
+def _windows(reader: Reader, query: Query, start: int, *, want: int, up: bool = False) -> Iterator[_Window]:
+    """What fits below ``start`` (above it, with ``up``), as far as a page may look. Phrases are left to the caller."""
+    walk = conditions.walk(query)
+    checks, values = conditions.checks(query, walk)
     low, high = _bounds(reader, query)
     size = want + 1 if not checks and not query.phrases else _WINDOW
     if query.without and not walk.by_words:
         size = min(size, _LOOKED_UP)
-    top = start if high is None else min(start, high + 1)
-    key = "rowid" if walk.by_words else "seq"
+    # Whole numbers: between two that are not part of it.
+    low, high = low - 1, _LAST if high is None else high + 1
+    key, order = "rowid" if walk.by_words else "seq", "ASC" if up else "DESC"
     for _ in range(_WINDOWS):
+        low, high = (max(low, start), high) if up else (low, min(high, start))
         rows = reader.db.execute(
-            f"{walk.sql} AND {key} < ? AND {key} >= ? ORDER BY {key} DESC LIMIT ?", (*walk.values, top, low, size)
+            f"{walk.sql} AND {key} > ? AND {key} < ? ORDER BY {key} {order} LIMIT ?", (*walk.values, low, high, size)
         ).fetchall()
         last = len(rows) < size
         if rows:
-            top = rows[-1][0]
-            yield _Window([seq for (seq,) in _checked(reader, rows, checks, values)], top, last)
+            start = rows[-1][0]
+            yield _Window([seq for (seq,) in _checked(reader, rows, checks, values, order=order)], start, last)
         if last:
             return
 
 
-def _checked(reader: Reader, rows: list[Any], checks: str, values: Sequence[object]) -> list[Any]:
+def _checked(reader: Reader, rows: list[Any], checks: str, values: Sequence[object], *, order: str) -> list[Any]:
     if not checks or not rows:
         return rows
     return reader.db.execute(
-        f"SELECT r.seq FROM record r WHERE r.seq IN ({marks(rows)}) AND {checks} ORDER BY r.seq DESC",
+        f"SELECT r.seq FROM record r WHERE r.seq IN ({marks(rows)}) AND {checks} ORDER BY r.seq {order}",
         (*(seq for (seq,) in rows), *values),
     ).fetchall()
 
@@ -204,73 +166,10 @@ def _bounds(reader: Reader, query: Query) -> tuple[int, int | None]:
     """Seqs between which all that the query asks for lies."""
     low, high = rollups.bounds(reader.db, query.since_ns, query.until_ns)
     if session := query.one("session"):
-        id, values = ("= (SELECT id FROM session WHERE uid = ?)", (session,)) if len(session) >= _WHOLE else (
-            f"IN {_NAMED}", (session, f"{session}~"),
+        id, values = ("= (SELECT id FROM session WHERE uid = ?)", (session,)) if len(session) >= WHOLE else (
+            f"IN {NAMED}", (session, f"{session}~"),
         )  # fmt: skip
         (first,) = reader.db.execute(f"SELECT min(seq) FROM record WHERE session {id}", values).fetchone()
         (last,) = reader.db.execute(f"SELECT max(seq) FROM record WHERE session {id}", values).fetchone()
         low, high = max(low, first or _LAST), min(_LAST if high is None else high, last or 0)
     return low, high
-
-
-def _walk(query: Query) -> _Walk:
-    if query.words:
-        return _Walk("SELECT rowid FROM words WHERE words MATCH ?", (_match(query),), by_words=True)
-    ranked = [(rank, field) for field in query.fields if (rank := _rank(field)) is not None]
-    if not ranked:
-        return _Walk("SELECT seq FROM record WHERE 1", ())
-    _, field = min(ranked, key=lambda item: item[0])
-    if field.name in _WALKS:
-        return _Walk(_WALKS[field.name], (field.value,), field)
-    if field.name == "has":
-        return _Walk(_HAS_WALKS[field.value], (), field)
-    return _Walk(_HAS_WALKS["error"], ())  # the check tells how they failed
-
-
-def _rank(field: Field) -> int | None:
-    """How much walking its index narrows a search, the most first; None where it has none."""
-    if field.without or field in (Field("kind", "main"), Field("status", "ok")):
-        return None
-    if field.name == "session" and len(field.value) < _WHOLE:
-        return None
-    key = f"has:{field.value}" if field.name == "has" else field.name
-    return _RANKS.index(key) if key in _RANKS else None
-
-
-def _match(query: Query) -> str:
-    """The words for FTS5."""
-    wanted = [unspaced.sought(word) for word in dict.fromkeys(query.words)]
-    left_out = "".join(f" NOT {unspaced.sought(word)}" for word in query.without)
-    return f"({' AND '.join(wanted)}){left_out}"
-
-
-def _checks(query: Query, walk: _Walk) -> tuple[str, list[object]]:
-    """What is left of the query once its walk is known, as a condition on ``record r``."""
-    parts: list[str] = []
-    values: list[object] = []
-    for field in query.fields:
-        if field == walk.done:
-            continue
-        condition, value = _condition(field)
-        parts.append(f"NOT ({condition})" if field.without else condition)
-        values += value
-    for name, bound in ((">=", query.since_ns), ("<=", query.until_ns)):
-        if bound is not None:
-            parts.append(f"r.started_ns {name} ?")
-            values.append(bound)
-    for word in query.without if not walk.by_words else ():
-        parts.append("NOT EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = r.seq)")
-        values.append(unspaced.sought(word))
-    return " AND ".join(parts), values
-
-
-def _condition(field: Field) -> tuple[str, list[object]]:
-    if field.name == "has":
-        return _HAS[field.value], []
-    if field.name == "session":
-        return _CHECKS["session"], [field.value, f"{field.value}~"]
-    if field.name != "status":
-        return _CHECKS[field.name], [field.value]
-    if field.value == "failed":
-        return _HAS["error"], []
-    return ("r.status = ?", [int(field.value)]) if field.value.isdigit() else ('r."end" = ?', [field.value])

@@ -5,6 +5,7 @@ record goes where.
 """
 
 import sqlite3
+from dataclasses import replace
 from typing import Final
 
 from daemon.core.errors import NotFound, UsageError
@@ -120,6 +121,11 @@ def session(reader: Reader, uid: str) -> SessionRow:
     if row is None:
         raise NotFound(f"no session {uid!r}", hint="reef traces list")
     return _row(reader, row)
+
+
+def placed(reader: Reader, id: int, seq: int) -> SessionRow:
+    """A session that is there, at its place in some list."""
+    return replace(_row(reader, reader.db.execute(f"{_ROW} WHERE s.id = ?", (id,)).fetchone()), seq=seq)
 
 
 def sessions(

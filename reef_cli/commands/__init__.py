@@ -100,6 +100,17 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "One session as a conversation.",
                 ("reef traces show", "reef traces show ses_06f2m8", "reef traces show rec_06f2m9 --full"),
             ),
+            "changes": Command(
+                "traces_look:changes",
+                "What a request has that the one before had not.",
+                ("reef traces changes", "reef traces changes rec_06f2m9"),
+            ),
+            "raw": Command(
+                "traces_look:raw",
+                "A request or response as it was sent.",
+                ("reef traces raw rec_06f2m9", "reef traces raw rec_06f2m9 --side response"),
+            ),
+            "curl": Command("traces_look:curl", "The command that sends a request again.", ("reef traces curl",)),
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
             "purge": Command(
                 "purge:purge",

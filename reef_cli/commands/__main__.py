@@ -1,4 +1,4 @@
-"""``python -m reef_cli.commands README.md``: write the tables of agents, commands and keys between its markers."""
+"""``python -m reef_cli.commands README.md``: write the tables of agents, commands, fields, keys."""
 
 import inspect
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from adapters.pointing import AGENTS
+from daemon.core import fields
 from reef_cli.commands import COMMANDS, Command, Group
 from reef_cli.main import load
 from reef_cli.tui import keys
@@ -35,7 +36,8 @@ def _code(words: Iterable[str]) -> str:
 
 def updated(text: str) -> str:
     """``text`` with the tables between its markers replaced. Raises ValueError without markers."""
-    for name, content in (("agents", agents()), ("commands", table()), ("keys", keys.markdown())):
+    tables = {"agents": agents(), "commands": table(), "fields": fields.markdown(), "keys": keys.markdown()}
+    for name, content in tables.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)

@@ -74,7 +74,7 @@ def _answer(client: Client, record: str | None) -> tuple[dict[str, Any], str]:
     """A record with the text of its answer."""
     receipt = client.get("/reef/last")["receipt"] if record is None else resolved(client, record, "receipt")
     row: dict[str, Any] = client.get(f"/reef/records/{segment(receipt)}")
-    for entry in client.get(f"/reef/traces/{segment(receipt)}")["records"]:
+    for entry in client.get(f"/reef/traces/{segment(receipt)}", before=row["seq"] + 1, limit=1)["records"]:
         if entry["record"]["receipt"] == receipt and entry["answer"] is not None:
             parts = entry["answer"]["parts"]
             return row, "".join(part["text"] for part in parts if part["type"] == "text")

@@ -3,10 +3,11 @@
 import shlex
 from typing import Annotated, Any
 
-from daemon.core.client import Client, segment
+from daemon.core.client import Client
 from daemon.core.errors import NotFound, Unreachable
 from daemon.core.paths import home
-from reef_cli import conversation, diagnostics, output
+from daemon.core.rows import Order
+from reef_cli import conversation, diagnostics, output, pages
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
@@ -24,10 +25,15 @@ def list_sessions(
     limit: Limit = 20,
     before: Cursor = None,
     scenario: Annotated[str | None, Help("Only this scenario's.")] = None,
+    sort: Annotated[Order, Help("Of all sessions, those with the most first.")] = Order.ACTIVITY,
     as_json: AsJson = False,
 ) -> None:
-    """With a query, the sessions that have such records: `reef traces search --help` tells how one is written."""
-    page = ensure_daemon(home()).get("/reef/sessions", limit=limit, before=before, scenario=scenario, q=query)
+    """With a query, the sessions that have such records: `reef traces search --help` tells how one is written.
+
+    Sorted, the list has the sessions with such a value; a query or a scenario keeps the order of activity.
+    """
+    wanted = {"scenario": scenario, "q": query, "sort": None if sort is Order.ACTIVITY else sort}
+    page = ensure_daemon(home()).get("/reef/sessions", limit=limit, before=before, **wanted)
     if as_json:
         output.json(page)
         return
@@ -36,6 +42,7 @@ def list_sessions(
     output.table(columns, [_row(name, session) for name, session in zip(names, page["items"], strict=True)])
     asked = (f" {shlex.quote(query)}" if query else "") + f" -n {limit}"
     only = f" --scenario {shlex.quote(scenario)}" if scenario else ""
+    only += f" --sort {sort}" if sort is not Order.ACTIVITY else ""
     if page["next"]:
         diagnostics.say(f"more: reef traces list{asked} --before {page['next']}{only}")
     elif not page["items"] and (scenario or before or query):
@@ -48,10 +55,11 @@ def search(
     query: Annotated[str, Help("What to find.")], *, limit: Limit = 20, before: Cursor = None, as_json: AsJson = False
 ) -> None:
     """Words, "phrases", -words and wor* all have to be in what a record added; fields narrow it down: agent, model,
-    session, scenario, release, kind (main, subagent, side, retry), status (ok, error, incomplete, cancelled, failed or
-    a number), has (feedback, error, tools, secret, signal), signal (turn, tool, refused, stopped, retried, left), since
-    and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out; a query that begins with one comes
-    after --.
+    session, scenario, release (12 or an id), kind (main, subagent, side, retry), status (ok, error, incomplete,
+    cancelled, failed or a number), has (feedback, note, error, tools, secret, signal), signal (turn, tool, refused,
+    stopped, retried, left), score (good, bad, 4 or '>=3'), tokens ('>50k'), cost ('>0.1'), latency ('>2s'),
+    since and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out; a query that begins with one
+    comes after --.
     """
     page = ensure_daemon(home()).get("/reef/search", q=query, limit=limit, before=before)
     if as_json:
@@ -100,11 +108,10 @@ def show(
     """Tool calls and results are folded to a line each. Text from models and tools is shown inert."""
     client = ensure_daemon(home())
     found = _last(client) if name is None else resolved(client, name, "session", "receipt")
-    trace = client.get(f"/reef/traces/{segment(found)}")
     if as_json:
-        output.json(trace)
+        output.json(pages.whole(client, found))
         return
-    for line in conversation.lines(trace, full=full):
+    for line in conversation.lines(pages.trace(client, found), full=full):
         output.line(line)
 
 

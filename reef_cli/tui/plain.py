@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from daemon.core.client import Client, segment
+from daemon.core.client import Client
 from daemon.core.errors import ReefError
-from reef_cli import conversation, diagnostics, output
+from reef_cli import conversation, diagnostics, output, pages
 
 _SHOWN = 10
 _HELP = (
@@ -67,5 +67,5 @@ def _read(client: Client, sessions: list[Mapping[str, Any]], number: int) -> Non
     if not 1 <= number <= len(sessions):
         diagnostics.say(f"there is no trace {number}; list says which there are")
         return
-    for line in conversation.lines(client.get(f"/reef/traces/{segment(sessions[number - 1]['id'])}")):
+    for line in conversation.lines(pages.trace(client, sessions[number - 1]["id"])):
         output.line(line)

@@ -109,7 +109,7 @@ class FakeDaemon:
         routes = [
             Route("/reef/events", self._events),
             Route("/reef/sessions", self._listed(lambda request: self.sessions)),
-            Route("/reef/traces/{id}", self._one(lambda request: self.traces.get(request.path_params["id"]))),
+            Route("/reef/traces/{id}", self._one(self._trace)),
             Route("/reef/scenarios", self._scenarios),
             Route("/reef/releases", self._release_list),
             Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
@@ -172,6 +172,23 @@ class FakeDaemon:
             return JSONResponse(found) if found else _missing(request)
 
         return answer
+
+    def _trace(self, request: Request) -> dict[str, Any] | None:
+        """A page of it, as the daemon cuts one."""
+        trace, query = self.traces.get(request.path_params["id"]), request.query_params
+        if trace is None:
+            return None
+        limit, seqs = int(query.get("limit", 50)), [entry["record"]["seq"] for entry in trace["records"]]
+        if "after" in query:
+            first = sum(seq <= int(query["after"]) for seq in seqs)
+            last = first + limit
+        else:
+            last = sum("before" not in query or seq < int(query["before"]) for seq in seqs)
+            first = max(last - limit, 0)
+        records = trace["records"][first:last]
+        before = str(seqs[first]) if records and first > 0 else None
+        after = str(seqs[last - 1]) if records and last < len(seqs) else None
+        return {**trace, "records": records, "before": before, "after": after}
 
     async def _scenarios(self, request: Request) -> Response:
         if self.releases is None:

@@ -1,10 +1,10 @@
 """Which context decodes next: one a set of weights, one thread for them all.
 
-People's requests go first wherever they are; background ones run when there is no other, and a step now and then so
-that they end some day. Contexts take turns step by step, so that two sets of weights share the machine as two requests
-do. A LoRA adapter is brought in by a second thread (half a second, mostly memory for keys and values) while the others'
-streams go on; only the probe, a short batch that proves its effect, runs between their steps. Weights without work are
-given back, the longest unused first. Keys and values never cross from one context to another.
+People's requests go first wherever they are; background ones run when there is no other, and for a moment now and then
+so that they end some day. Contexts take turns step by step, so that two sets of weights share the machine as two
+requests do. A LoRA adapter is brought in by a second thread (half a second, mostly memory for keys and values) while
+the others' streams go on; only the probe, a short batch that proves its effect, runs between their steps. Weights
+without work are given back, the longest unused first. Keys and values never cross from one context to another.
 """
 
 import functools
@@ -29,8 +29,9 @@ from daemon.engines.llama.scheduler import Scheduler, Speed
 #: the default model at 8192 tokens), so more only while they have work, and none for nobody.
 KEPT: Final = 3
 _UNUSED_SECONDS: Final = 900.0
-#: Background requests that have waited so long get one step before people's.
+#: Background requests that have waited so long go before people's for a moment: a step, or more short ones.
 _PATIENCE_SECONDS: Final = 1.0
+_MOMENT_SECONDS: Final = 0.1
 #: A probe that moves less than this, in nats on average, has no effect: 16-bit adapters that learned anything move it
 #: a hundred times as much.
 _NO_CHANGE: Final = 1e-4
@@ -64,8 +65,8 @@ class Turns:
         self._coming: dict[LoraFile, dict[int, Generation | None]] = {}
         self._known: dict[int, Generation] = {}
         self._now = self._base
-        #: Since when background requests have had no whole step, and whether it is their turn, people or not.
-        self._since, self._owed = time.monotonic(), False
+        #: Since when background requests have had no moment, what they had of it, and whether it is their turn.
+        self._since, self._had, self._owed = time.monotonic(), 0.0, False
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._chores: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._out: Batch = []
@@ -149,7 +150,9 @@ class Turns:
             self._use(self._now)
             self._out += self._now.step(background=background, shared=len(busy) > 1)
             if background and not self._now.aborted:
-                self._since = time.monotonic()
+                self._had += time.monotonic() - self._now.used
+                if not people or self._had >= _MOMENT_SECONDS:
+                    self._since, self._had = time.monotonic(), 0.0
 
     @staticmethod
     def _use(scheduler: Scheduler) -> None:

@@ -36,6 +36,17 @@ def test_sessions_are_found_by_their_records(daemon: RunningDaemon) -> None:
     assert daemon.get("/reef/sessions?q=status:failed&scenario=found")["items"] == []
 
 
+def test_a_filtered_list_is_read_from_both_ends(daemon: RunningDaemon) -> None:
+    for name in ("one", "two", "three"):
+        say(daemon, f"{name} of the ends", **{"x-reef-scenario": "ends"})
+    page = daemon.get("/reef/sessions?q=scenario:ends")
+    whole = page["items"]
+    assert (len(whole), page["total"], page["next"]) == (3, 3, None)
+    assert daemon.get(f"/reef/sessions?q=scenario:ends&after={whole[2]['seq']}&limit=1")["items"] == [whole[1]]
+    older = daemon.get(f"/reef/sessions?q=scenario:ends&before={whole[0]['seq']}")
+    assert (older["items"], older["total"]) == (whole[1:], None)
+
+
 def test_a_trace_tells_what_happened_after_each_answer(daemon: RunningDaemon) -> None:
     first = say(daemon, "signals begin")
     say(daemon, "signals begin", "by the moon", "no, not so")
@@ -51,10 +62,24 @@ def test_sums_are_split_as_asked(daemon: RunningDaemon) -> None:
     assert (row["agent"], row["model"], row["scenario"], row["turns"]) == ("pi", "m", None, 1)
 
 
+def test_a_list_may_be_sorted_by_what_was_taken(daemon: RunningDaemon) -> None:
+    say(daemon, "a session", "by the moon", "of two turns")
+    first, *_ = daemon.get("/reef/sessions?sort=tokens&limit=2")["items"]
+    (second,) = daemon.get(f"/reef/sessions?sort=tokens&limit=1&before={first['seq']}")["items"]
+    taken = [row["prompt_tokens"] + row["completion_tokens"] for row in (first, second)]
+    assert taken == sorted(taken, reverse=True)
+    assert daemon.get("/reef/sessions?sort=activity&limit=1") == daemon.get("/reef/sessions?limit=1")
+
+
 @pytest.mark.parametrize(
     ("path", "named"),
     [
         ("/reef/search?q=kind:mian", "kind:mian"),
+        ("/reef/sessions?q=score:fair", "score:fair"),
+        ("/reef/sessions?q=x&before=1&after=1", "exclude each other"),
+        ("/reef/sessions?sort=size", "size"),
+        ("/reef/sessions?sort=tokens&q=x", "sort=tokens goes over all sessions"),
+        ("/reef/sessions?sort=tokens&scenario=x", "sort=tokens goes over all sessions"),
         ("/reef/search?q=" + quote("since:never"), "since:never"),
         ("/reef/search?q=x&before=1e3", "1e3"),
         ("/reef/rollups?unit=minute", "minute"),

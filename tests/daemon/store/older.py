@@ -17,9 +17,10 @@ def downgraded(path: Path, version: int) -> None:
     columns = {name: _columns(plain, name) for name, sql in known.items() if sql and sql.startswith("CREATE TABLE")}
     plain.close()
     db = sqlite3.connect(path)
-    for table, there in columns.items():
-        _narrow(db, table, there)
     for kind in ("index", "table"):
+        if kind == "table":
+            for table, there in columns.items():
+                _narrow(db, table, there)
         found = db.execute("SELECT name FROM sqlite_master WHERE type = ? AND sql IS NOT NULL", (kind,)).fetchall()
         for (name,) in found:
             if name not in known:

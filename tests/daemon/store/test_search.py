@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.core.errors import UsageError
 from daemon.core.records import Dialect, End, Message, Text
 from daemon.core.rows import NewReport
 from daemon.store.db import Store
@@ -96,16 +97,17 @@ def filled(store: Store, path: Path) -> list[str]:
     pi, codex = (Conversation(store, changes={"agent": name, "session_keys": (name,)}) for name in ("pi", "codex"))
     made = [
         pi.turn("how do tides work", "by the moon", model_asked="small"),
-        codex.turn("fix foo_bar.py please", "fixed it", model_asked="large", scenario="work"),
+        codex.turn("fix foo_bar.py please", "fixed it", model_asked="large", scenario="work", duration_us=2_000_000),
         pi.turn("and on a lake", end=End.ERROR, status=429, error="rate limit"),
         pi.turn("and on a lake", "hardly at all, the moon is far"),
         record(store, transcript([user("moon title")], "Tides", tools=0), session_keys=("pi",), side=True),
-        codex.turn("foo and bar", "no", scenario="work", started_ns=STARTED_NS + DAY),
+        codex.turn("foo and bar", "no", scenario="work", started_ns=STARTED_NS + DAY, release_id="r12-aabbccdd"),
         codex.turn("stop", end=End.CANCELLED, scenario="work", started_ns=STARTED_NS + 2 * DAY),
     ]
     store.report(NewReport("rep_1", "default", score=1.0, references=(made[3].receipt,))).result(20)
     store.report(NewReport("rep_2", "default", score=0.0, references=(made[0].receipt,))).result(20)
     store.undo("default", None).result(20)
+    store.report(NewReport("rep_3", "work", feedback="so so", references=(made[5].receipt,))).result(20)
     until(lambda: indexed(path) == len(made))
     return [one.receipt for one in made]
 
@@ -135,7 +137,7 @@ def filled(store: Store, path: Path) -> list[str]:
         ("kind:side", [4]),
         ("kind:retry", [3]),
         ("-kind:main moon", [4, 3]),
-        ("has:feedback", [3]),
+        ("has:feedback", [5, 3]),
         ("has:error agent:pi", [2]),
         ("has:tools -has:feedback agent:pi", [2, 0]),
         ("signal:turn", [5, 1, 0]),
@@ -143,6 +145,18 @@ def filled(store: Store, path: Path) -> list[str]:
         ("agent:nobody", []),
         ("session:ses_none moon", []),
         ("release:default@0 moon kind:main", [0]),
+        ("release:12", [5]),
+        ("release:r12", [5]),
+        ("release:r12-aa", [5]),
+        ("release:1", []),
+        ("score:good", [3]),
+        ("score:>0.5 moon", [3]),
+        ("score:bad", []),
+        ("-score:good moon", [4, 0]),
+        ("has:note", [5]),
+        ("tokens:>30", [6, 5, 3, 2]),
+        ("latency:>1s", [1]),
+        ("latency:<=1ms agent:codex", [6, 5]),
         ('agent:"\' OR 1=1 --"', []),
         ("since:2023-11-15T23:00:00+00:00", [6]),
         ("until:2023-11-15T00:00:00+00:00 foo", [1]),
@@ -203,6 +217,49 @@ def test_sessions_with_a_match_come_once_over_all_pages(searched: tuple[Store, l
             break
     assert found == [codex, pi]
     assert [row.id for row in store.sessions_with(parse("lake"))[0]] == [pi]
+
+
+@pytest.mark.parametrize(
+    "query", ["", "since:2023-01-01", "kind:main", '"question number"', "question", "status:ok -odd"]
+)
+@pytest.mark.parametrize("limit", [1, 3, 50])
+def test_sessions_with_a_match_are_the_same_from_both_ends(many: Store, query: str, limit: int) -> None:
+    """Each at the place of its newest match, whichever page it comes on."""
+    whole = [(row.id, row.seq) for row in many.sessions_with(parse(query))[0]]
+    assert len(whole) == 6
+    assert [seq for _, seq in whole] == sorted((seq for _, seq in whole), reverse=True)
+    down, up = list[tuple[str, int]](), list[tuple[str, int]]()
+    cursor: str | None = str((1 << 62) - 1)
+    while cursor is not None:
+        page, cursor = many.sessions_with(parse(query), limit=limit, before=cursor)
+        down += [(row.id, row.seq) for row in page]
+    cursor = "0"
+    while cursor is not None:
+        page, cursor = many.sessions_with(parse(query), limit=limit, after=cursor)
+        up += [(row.id, row.seq) for row in page]
+    assert down == up[::-1] == whole
+    ids = [id for id, _ in whole]
+    for n, (_, seq) in enumerate(whole):  # any row's place is a cursor
+        newer, older = (
+            many.sessions_with(parse(query), after=str(seq)),
+            many.sessions_with(parse(query), before=str(seq)),
+        )
+        assert ([row.id for row in newer[0]][::-1], [row.id for row in older[0]]) == (ids[:n], ids[n + 1 :])
+    with pytest.raises(UsageError, match="exclude each other"):
+        many.sessions_with(parse(query), before="1", after="1")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """Six conversations whose turns are mixed; a session's last record fits some queries and others not."""
+    path = tmp_path_factory.mktemp("many") / "reef.db"
+    store = Store.open(path, durability="normal", read=read)
+    talks = [Conversation(store, changes={"session_keys": (f"s{n}",)}) for n in range(6)]
+    for n in range(24):
+        talks[n * 5 % 6].turn(f"question number {n}", end=End.ERROR if n > 20 else End.OK)
+    until(lambda: indexed(path) == 24)
+    yield store
+    store.close()
 
 
 def test_a_page_looks_at_a_bounded_number_of_records(store: Store, path: Path) -> None:

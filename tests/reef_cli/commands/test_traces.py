@@ -55,6 +55,19 @@ def test_list_pages(served: Served, cli: Reef) -> None:
     assert f"--before {first['next']}" in cli("traces", "list", "-n", "2").err
 
 
+def test_list_sorted_goes_on_in_its_order(served: Served, cli: Reef) -> None:
+    for number in range(2):
+        served.ask(f"sorted {'word ' * number * 50}{number}")
+    first = cli("traces", "list", "--sort", "tokens", "-n", "1", "--json").json()
+    second = cli("traces", "list", "--sort", "tokens", "-n", "1", "--before", first["next"], "--json").json()
+    taken = [page["items"][0]["prompt_tokens"] + page["items"][0]["completion_tokens"] for page in (first, second)]
+    assert taken == sorted(taken, reverse=True)
+    assert f"--before {first['next']} --sort tokens" in cli("traces", "list", "--sort", "tokens", "-n", "1").err
+    refused = cli("traces", "list", "status:ok", "--sort", "cost")
+    assert refused.code == ExitCode.USAGE
+    assert "sort=cost goes over all sessions" in refused.err
+
+
 def test_list_of_one_scenario(served: Served, cli: Reef) -> None:
     served.ask("only here", scenario="work/list")
     items = cli("traces", "list", "--scenario", "work/list", "--json").json()["items"]

@@ -261,6 +261,21 @@ def test_background_work_ends_some_day_although_people_never_stop(
     bench.wait(person)
 
 
+@pytest.mark.parametrize("moment", [0.0, 1e9])
+def test_background_work_gets_a_moment_and_not_only_a_step(
+    new_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, moment: float
+) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(turns, "_MOMENT_SECONDS", moment)
+    bench = new_bench(background=1)
+    person = bench.submit("Once upon a time", 100)
+    bench.until(lambda: person in bench.sent)
+    behind = bench.submit(PROMPT, 12, background=True)
+    bench.wait(behind, person)
+    runs = "".join(".b"[number == behind] for number in bench.order).split(".")
+    assert (max(map(len, runs)) >= 12) is (moment > 0)
+
+
 def test_a_rest_before_background_work_is_no_waiting(
     new_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
