@@ -246,7 +246,6 @@ class FakeDaemon:
         return JSONResponse(job)
 
     async def _status(self, request: Request) -> Response:
-        self._note(request, 1)
         return JSONResponse(status(recording=self.recording))
 
     async def _model_list(self, request: Request) -> Response:

@@ -126,15 +126,18 @@ class Logs(Panel):
     def _show(self, fresh: list[Row]) -> None:
         rows = [*self._rows, *fresh]
         self._rows = list(islice(rows, max(len(rows) - _MOST, 0), None))
-        sifted = bool(self._level or self._words)
-        nothing = (
-            "nothing logged yet: reef start" if self._of == "daemon" else f"nothing yet: reef logs -f --of {self._of}"
-        )
-        self.list.empty = "no such line: l and / say which are shown" if self._held and sifted else nothing
+        self.list.empty = self.nothing()
         told = [self._of, f"level {self._level or 'all'}", *([f"/{self._words}"] if self._words else [])]
         self.head.show(left=" · ".join(told), right=output.count(len(self._held), "line"))
         self.list.all(self._rows)
         self.foot.refresh()
+
+    def nothing(self) -> str:
+        if self._held and (self._level or self._words):
+            return "no such line: l and / say which are shown"
+        return (
+            "nothing logged yet: reef start" if self._of == "daemon" else f"nothing yet: reef logs -f --of {self._of}"
+        )
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._draw)

@@ -104,6 +104,6 @@ async def test_none_yet_and_the_way_to_one(reef_home: Home) -> None:
 async def test_without_a_daemon(reef_home: Home) -> None:
     async with dashboard(reef_home) as seen:
         await seen.press("4")
-        await seen.shows("[4 models]", "! the daemon is not running; s starts it", "reef models add default")
+        await seen.shows("[4 models]", "! the daemon is not running; s starts it", "as soon as the daemon answers")
         await seen.press("u")
         await seen.shows("the daemon is not running: s starts it")
