@@ -82,8 +82,10 @@ def _engine(engine: dict[str, Any], default: str) -> str:
         words.append(f"{engine['progress']:.0%}")
     if engine["memory_mb"]:
         words.append(f"{engine['memory_mb']} MB")
-    if engine["decode_speed"]:
-        words.append(f"{engine['decode_speed']:.0f} tokens/s")
+    if engine["tokens_per_second"]:
+        words.append(f"{engine['tokens_per_second']:.0f} tokens/s")
+    if engine["cache_hit"] is not None:
+        words.append(f"{engine['cache_hit']:.0%} cached")
     if engine["running"] or engine["waiting"]:
         words.append(f"{engine['running']} running, {engine['waiting']} waiting")
     if engine["restarts"]:

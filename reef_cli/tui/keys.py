@@ -1,9 +1,10 @@
 """THE table of keys: bindings, footer, `?` help and the README's key table are all made from it.
 
-A key has one meaning wherever it acts. Nothing here imports Textual. Letters and F-keys only: terminals and editors eat
-ctrl+m, ctrl+h, ctrl+i, ctrl+[, and often ctrl+p and ctrl+q.
+A key has one meaning wherever it acts; a person's own keys are `reef_cli.tui.settings`. Nothing here imports Textual.
+Letters and F-keys above all: terminals and editors eat others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -14,6 +15,8 @@ class Place(StrEnum):
 
     TRACES = "traces"
     TRACE = "trace"
+    RAW = "trace raw"
+    CHANGES = "trace changes"
     RELEASES = "releases"
     RELEASE = "release"
     JOBS = "jobs"
@@ -24,8 +27,13 @@ class Place(StrEnum):
     STATUS = "status"
 
 
+#: What terminals turn into other keys, or keep for themselves; what editors' terminals keep is never a key's only name.
+EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+q", "ctrl+s")
+EATEN_BY_EDITORS: Final = ("ctrl+p",)
+
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
-OPENED: Final = (Place.TRACE, Place.RELEASE, Place.JOB, Place.MODEL)
+OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.JOB, Place.MODEL)
+EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
 _RELEASES: Final = (Place.RELEASES, Place.RELEASE)
@@ -64,6 +72,18 @@ KEYS: Final = (
     Key("facts", ("enter",), "Enter", "facts", "all about an engine or a model", (Place.MODELS,),
         "reef models list --json", 1),
     Key("fold", ("enter", "space"), "Enter", "unfold", "fold or unfold", (Place.TRACE,), "reef traces show --full", 1),
+    Key("all", ("w",), "w", "all", "unfold everything, or fold it", (Place.TRACE,), "reef traces show --full"),
+    Key("changes", ("d",), "d", "changes", "what changed since the request before", (Place.TRACE,),
+        "reef traces changes RECEIPT"),
+    Key("raw", ("R",), "R", "raw", "request and response as they were sent", (Place.TRACE,), "reef traces raw RECEIPT"),
+    Key("side", ("tab",), "Tab", "other side", "the response, or the request again", (Place.RAW,),
+        "reef traces raw --side response", 1),
+    Key("curl", ("Y",), "Y", "curl", "copy the request as a curl command", EXCHANGES, "reef traces curl RECEIPT"),
+    Key("find", ("slash",), "/", "find", "find words in what is read", OPENED, "reef traces show --full"),
+    Key("next_hit", ("n",), "n", "next", "where the words are next", OPENED, "reef traces show --full"),
+    Key("previous_hit", ("N",), "N", "previous", "where the words are above", OPENED, "reef traces show --full"),
+    Key("editor", ("e",), "e", "editor", "all of it in $EDITOR", OPENED, "reef traces show --full"),
+    Key("pager", ("p",), "p", "pager", "all of it in $PAGER", OPENED, "reef traces show --full"),
     Key("back", ("escape",), "Esc", "back", "back to the list", OPENED, "", 2),
     Key("good", ("plus",), "+", "good", "rate the answer good", _RATED, "reef good RECEIPT", 3),
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
@@ -90,6 +110,7 @@ KEYS: Final = (
     Key("models", ("4",), "4", "models", "what answers", EVERYWHERE, "reef models list"),
     Key("logs", ("5",), "5", "logs", "what the daemon said", EVERYWHERE, "reef logs"),
     Key("status", ("6",), "6", "status", "what runs, and the checks", EVERYWHERE, "reef status"),
+    Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
     Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
     Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
@@ -101,9 +122,9 @@ CHANGES: Final = frozenset(
 )
 
 
-def at(place: Place) -> tuple[Key, ...]:
+def at(place: Place, table: Sequence[Key] = KEYS) -> tuple[Key, ...]:
     """The keys that mean something there."""
-    return tuple(key for key in KEYS if place in key.places)
+    return tuple(key for key in table if place in key.places)
 
 
 def markdown() -> str:

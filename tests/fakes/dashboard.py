@@ -26,7 +26,7 @@ from daemon.core.version import PROTOCOL, __version__
 ENGINES: list[dict[str, Any]] = [
     {
         "name": "embedded", "kind": "embedded", "state": "ready", "model": "smollm2", "detail": None, "progress": None,
-        "memory_mb": 512, "running": 1, "waiting": 0, "restarts": 0, "prompt_speed": 900.0, "decode_speed": 45.3,
+        "memory_mb": 512, "running": 1, "waiting": 0, "restarts": 0, "prompt_speed": 900.0,
         "prompt_tokens": 1000, "cached_tokens": 600, "completion_tokens": 200, "loras": 1, "tokens_per_second": 45.3,
         "cache_hit": 0.62, "weights": "a1b2c3d4e5f6+0badf00d0000",
     }
@@ -42,7 +42,7 @@ class FakeDaemon:
         self.jobs: list[dict[str, Any]] | None = []
         self.models: list[dict[str, Any]] = []
         self.adding: list[dict[str, Any]] = []
-        self.recording = {"state": "on", "detail": None, "unrecorded": 0, "until_ns": None}
+        self.status = status()
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self._clients: set[asyncio.Queue[bytes | None]] = set()
@@ -108,6 +108,7 @@ class FakeDaemon:
     def _app(self) -> Starlette:
         routes = [
             Route("/reef/events", self._events),
+            Route("/reef/status", self._one(lambda request: self.status)),
             Route("/reef/sessions", self._listed(lambda request: self.sessions)),
             Route("/reef/traces/{id}", self._one(self._trace)),
             Route("/reef/scenarios", self._scenarios),
@@ -118,7 +119,6 @@ class FakeDaemon:
                 "/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request).get("diff", "")})
             ),
             Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
-            Route("/reef/status", self._status),
             Route("/reef/models", self._model_list),
             Route("/reef/models/use", self._use, methods=["POST"]),
             Route("/reef/{verb:str}", self._record, methods=["POST"]),
@@ -245,9 +245,6 @@ class FakeDaemon:
         self.emit("job", job)
         return JSONResponse(job)
 
-    async def _status(self, request: Request) -> Response:
-        return JSONResponse(status(recording=self.recording))
-
     async def _model_list(self, request: Request) -> Response:
         self._note(request, len(self.models))
         return JSONResponse({"items": self.models, "routes": [], "adding": self.adding})
@@ -261,9 +258,10 @@ class FakeDaemon:
 
     async def _record(self, request: Request) -> Response:
         await self._posted(request)
-        self.recording["state"] = "paused" if request.path_params["verb"] == "pause" else "on"
-        self.emit("recording", self.recording)
-        return JSONResponse(self.recording)
+        recording = self.status["recording"]
+        recording["state"] = "paused" if request.path_params["verb"] == "pause" else "on"
+        self.emit("recording", recording)
+        return JSONResponse(recording)
 
     async def _posted(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = await request.json()

@@ -27,9 +27,9 @@ _T = TypeVar("_T")
 
 #: What works without the daemon.
 _ALONE = {
-    "down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", "filter", "level",
-    "source", "follow", *LISTS,
-}  # fmt: skip
+    *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
+    *("help", "quit", "start", "suspend", "follow", "filter", "level", "source", *LISTS),
+}
 
 
 def bindings(place: Place) -> list[Binding]:
@@ -87,7 +87,7 @@ class Panel(Screen[None]):
         self.bar = Tabs(LISTS, self.place, id="bar")
         self.banner = Banner()
         self.said = Line()
-        self.foot = Keys(keys.at(self.place), self.blocked)
+        self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
         self.reload = Repeating(self, self.load)
         self._unknown = ""
 
@@ -121,7 +121,8 @@ class Panel(Screen[None]):
         if id == "start":
             return None if self.desk.lost and not self.desk.running else "the daemon is running"
         if self.desk.lost is not None and id not in _ALONE:
-            return f"{self.desk.lost or 'connecting'}{'' if self.desk.running else ': s starts it'}"
+            way = "" if self.desk.running else f": {self.desk.key('start')} starts it"
+            return f"{self.desk.lost or 'connecting'}{way}"
         return None
 
     def failed(self, error: ReefError) -> None:
@@ -141,7 +142,7 @@ class Panel(Screen[None]):
     def daemon_changed(self) -> None:
         """The daemon came, went, or its engine's state changed."""
         self.bar.show(right=self.desk.engine)
-        way = "trying again; reef logs" if self.desk.running else "s starts it, or: reef start"
+        way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
         self.list.empty = self.nothing()
         self.list.refresh()
@@ -249,7 +250,14 @@ class Panel(Screen[None]):
             self.do_back()
 
     def do_help(self) -> None:
-        self.app.push_screen(Help(self.place, self.blocked))
+        self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
+
+    def do_suspend(self) -> None:
+        driver = self.app._driver
+        if driver is None or not driver.can_suspend:
+            self.say("this terminal has no shell to go back to")
+        else:
+            self.app.action_suspend_process()
 
     def do_start(self) -> None:
         self.say("starting the daemon …")

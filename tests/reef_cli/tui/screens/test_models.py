@@ -50,9 +50,9 @@ async def test_an_engines_state_moves_without_a_request(reef_home: Home, models:
 async def test_enter_shows_all_about_one_live(reef_home: Home, models: FakeDaemon) -> None:
     async with opened(reef_home, select="embedded") as seen:
         await seen.press("enter")
-        await seen.shows("decode speed      45.3", "cache hit         0.62")
-        models.emit("engine", [ENGINES[0] | {"decode_speed": 12.5}])
-        await seen.shows("decode speed      12.5")
+        await seen.shows("tokens per second 45.3", "cache hit         0.62")
+        models.emit("engine", [ENGINES[0] | {"tokens_per_second": 12.5}])
+        await seen.shows("tokens per second 12.5")
         await seen.press("u")
         await seen.shows("embedded is an engine: select a model")
         await seen.press("escape")
