@@ -19,7 +19,8 @@ Clock = Callable[[], int]
 @dataclass(slots=True)
 class Desk:
     """``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
-    where none is there. ``doubt`` is to be called when a request found no daemon.
+    where none is there. ``doubt`` is to be called when a request found no daemon; ``tell`` takes a sentence about
+    what became of feedback, from any thread.
 
     ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers.
     """
@@ -28,6 +29,7 @@ class Desk:
     now: Clock
     client: Client
     doubt: Callable[[], None]
+    tell: Callable[[str], object]
     settings: Settings = DEFAULTS
     ratings: Ratings = field(init=False)
     lost: str | None = ""
@@ -38,7 +40,7 @@ class Desk:
     keys: tuple[Key, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ratings = Ratings(self.client)
+        self.ratings = Ratings(self.home, self.client, self.tell)
         self.keys = rebound(self.settings.keys)
 
     def key(self, id: str) -> str:

@@ -142,6 +142,9 @@ class Logs(Panel):
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._draw)
 
+    def blocked(self, id: str) -> str | None:
+        return None if id == "follow" else super().blocked(id)
+
     # -- keys ---------------------------------------------------------------------------------------
 
     def do_filter(self) -> None:

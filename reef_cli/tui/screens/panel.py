@@ -28,7 +28,8 @@ _T = TypeVar("_T")
 #: What works without the daemon.
 _ALONE = {
     *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
-    *("help", "quit", "start", "suspend", "follow", "filter", "level", "source", *LISTS),
+    *("help", "quit", "start", "suspend", "filter", "level", "source", *LISTS),
+    *("good", "bad", "note", "undo"),  # kept in the outbox
 }
 
 
@@ -113,6 +114,11 @@ class Panel(Screen[None]):
 
     def heard(self, events: Sequence[Event]) -> None:
         """Events came, at most ten times a second."""
+
+    def rated(self) -> None:
+        """Something became of feedback."""
+        if self.desk.lost is None:
+            self.reload.ask()
 
     def blocked(self, id: str) -> str | None:
         """Why that key cannot act now; None: it can."""
