@@ -21,7 +21,7 @@ from reef_cli.tui.replay import FIXED
 from reef_cli.tui.screens import everywhere
 from reef_cli.tui.screens.dialogs import Confirm
 from reef_cli.tui.screens.help import Help
-from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Titles
+from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 #: What works without the daemon.
 _ALONE = {
     *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
-    *("help", "quit", "start", "suspend", "palette", "hints", "copy", *LISTS),
+    *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", *LISTS),
     *("good", "bad", "note", "undo"),  # kept in the outbox
 }
 
@@ -80,13 +80,15 @@ class Panel(Screen[None]):
     titled: ClassVar[bool] = True
     follow: ClassVar[bool] = False
     empty: ClassVar[str] = ""
+    #: Whether it has something to show without the daemon, too.
+    alone: ClassVar[bool] = False
     AUTO_FOCUS = "RowList"
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
         self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
-        self.bar = Line(left_first=True, id="bar")
+        self.bar = Tabs(LISTS, self.place, id="bar")
         self.banner = Banner()
         self.hint = Hint()
         self.said = Line(wraps=True)
@@ -106,7 +108,7 @@ class Panel(Screen[None]):
 
     def on_screen_resume(self) -> None:
         self.daemon_changed()
-        if self.desk.lost is None:
+        if self.alone or self.desk.lost is None:
             self.reload.ask()
 
     # -- for the screens ----------------------------------------------------------------------------
@@ -150,9 +152,7 @@ class Panel(Screen[None]):
 
     def daemon_changed(self) -> None:
         """The daemon came, went, or its engine's state changed."""
-        tabs = [f"[{n} {name}]" if self.place.startswith(name[:-1]) else f" {n} {name} "
-                for n, name in enumerate(LISTS, 1)]  # fmt: skip
-        self.bar.show(left=f"Reef  {' '.join(tabs)}", right=self.desk.engine)
+        self.bar.show(right=self.desk.engine)
         way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
         self.hint.show(left=everywhere.hint(self))
@@ -242,6 +242,15 @@ class Panel(Screen[None]):
 
     def do_jobs(self) -> None:
         self.app.switch_mode(Place.JOBS)
+
+    def do_models(self) -> None:
+        self.app.switch_mode(Place.MODELS)
+
+    def do_logs(self) -> None:
+        self.app.switch_mode(Place.LOGS)
+
+    def do_status(self) -> None:
+        self.app.switch_mode(Place.STATUS)
 
     def do_back(self) -> None:
         self.app.pop_screen()

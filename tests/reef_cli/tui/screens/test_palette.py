@@ -140,6 +140,7 @@ async def test_hints_are_there_until_they_are_switched_off(reef_home: Home, fake
     async with dashboard(reef_home, settings=DEFAULTS) as seen:
         await seen.until(lambda: "session 1" in seen.marked)
         await seen.shows("Enter reads a trace, + and - rate its last answer, c says why;", "H: no hints")
+        await seen.shows("embedded: ready")
         seen.golden("hints-80x24")
         await seen.press("H")
         await seen.shows("no more hints; H brings them back")
