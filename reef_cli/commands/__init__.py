@@ -115,6 +115,12 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "live": Command(
                 "traces_live:live", "An answer while it comes.", ("reef traces live", "reef traces live rec_06f2m9")
             ),
+            "pin": Command(
+                "pins:pin",
+                "Call a session golden: it is kept.",
+                ("reef traces pin ses_06f2m8", "reef traces list is:pinned"),
+            ),
+            "unpin": Command("pins:unpin", "No longer golden.", ("reef traces unpin ses_06f2m8",)),
             "purge": Command(
                 "purge:purge",
                 "Forget: a session, a receipt, what is old, a folder's.",

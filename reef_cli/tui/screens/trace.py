@@ -16,9 +16,9 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.paging import PAGE, Held, seq
-from reef_cli.tui.screens.dialogs import Note
 from reef_cli.tui.screens.exchange import Changes, Raw
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.screens.reading import Reading
 from reef_cli.tui.transcript import Item
 from reef_cli.tui.widgets.rows import RowList
@@ -26,11 +26,10 @@ from reef_cli.tui.window import Row
 
 #: Screens around the view that are there already.
 _AHEAD: Final = 2
-_OF_ANSWER: Final = frozenset({"good", "bad", "clear", "note"})
 _OF_EXCHANGE: Final = frozenset({"changes", "raw", "curl"})
 
 
-class Trace(Reading):
+class Trace(Rated, Reading):
     place = Place.TRACE
     follow = True
     empty = "…"
@@ -94,6 +93,8 @@ class Trace(Reading):
         self._receipts = {entry["record"]["receipt"] for entry in entries}
         above = transcript.heading(session) if self._held.before is None else transcript.ABOVE
         below = [] if self._held.after is None else [transcript.BELOW]
+        waiting = self.desk.ratings.overlaid
+        entries = [{**one, "reports": waiting(one["record"]["receipt"], one["reports"])} for one in entries]
         self._items = [above, *transcript.items(entries, self.desk.now()), *below]
         if self._held.after is not None:
             self.list.follow = False
@@ -198,7 +199,7 @@ class Trace(Reading):
             return "there is nothing to unfold on this line"
         if id in _OF_EXCHANGE and record is None:
             return "no exchange is selected: j goes down to one"
-        if id in _OF_ANSWER:
+        if id in RATING:
             if record is None:
                 return "no answer is selected: j goes down to one"
             if record["end"] != "ok":
@@ -247,49 +248,30 @@ class Trace(Reading):
 
         Repeating(self, run).ask()
 
-    def _record(self) -> Mapping[str, Any]:
+    def meant(self) -> Sequence[Mapping[str, Any]]:
         item = self._item
-        assert item is not None
-        assert item.record is not None
-        return item.record
+        return [item.record] if item is not None and item.record is not None else []
+
+    def named(self) -> str:
+        return f"the answer {self.meant()[0]['receipt']}"
+
+    def redraw(self) -> None:
+        if self._held.entries:
+            self._changed()
 
     def do_changes(self) -> None:
-        self.app.push_screen(Changes(self.desk, self._record()))
+        self.app.push_screen(Changes(self.desk, self.meant()[0]))
 
     def do_raw(self) -> None:
-        self.app.push_screen(Raw(self.desk, self._record()))
+        self.app.push_screen(Raw(self.desk, self.meant()[0]))
 
     def do_curl(self) -> None:
-        receipt, client = self._record()["receipt"], self.desk.client
+        receipt, client = self.meant()[0]["receipt"], self.desk.client
 
         async def run() -> None:
             self.sent(await off_loop(exchanges.curl, client, receipt), f"{receipt} as a curl command")
 
         Repeating(self, run).ask()
-
-    def do_good(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.rate(record, 1.0))
-
-    def do_bad(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.rate(record, 0.0))
-
-    def do_clear(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.clear(record))
-
-    def do_note(self) -> None:
-        record = self._record()
-
-        def send(text: str | None) -> None:
-            if text:
-                self.act(lambda: self.desk.ratings.note(record, text))
-
-        self.app.push_screen(Note(f"the answer {record['receipt']}"), send)
-
-    def do_undo(self) -> None:
-        self.act(self.desk.ratings.undo)
 
 
 def _rows(item: Item, width: int, *, folded: bool) -> list[Row]:
