@@ -107,6 +107,8 @@ class Trace(Rated, Reading):
     def _about_this(self, event: Event) -> bool:
         if event.name == "record":
             return bool(event.data["session"] == self._session)
+        if event.name == "pin":
+            return self._session in event.data["sessions"]
         return event.name == "report" and not self._receipts.isdisjoint(event.data["references"])
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
@@ -251,6 +253,9 @@ class Trace(Rated, Reading):
     def meant(self) -> Sequence[Mapping[str, Any]]:
         item = self._item
         return [item.record] if item is not None and item.record is not None else []
+
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        return [self._held.session] if self._held.session else []
 
     def named(self) -> str:
         return f"the answer {self.meant()[0]['receipt']}"
