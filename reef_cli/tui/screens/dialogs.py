@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""What stands before a screen: every key, a yes to what cannot be taken back at once."""
-=======
-"""What stands before a screen: a note's text box, a yes to what cannot be taken back at once."""
->>>>>>> main
+"""What stands before a screen: a yes to what cannot be taken back at once."""
 
 from typing import ClassVar
 
