@@ -19,7 +19,8 @@ Clock = Callable[[], int]
 @dataclass(slots=True)
 class Desk:
     """``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
-    where none is there. ``doubt`` is to be called when a request found no daemon.
+    where none is there. ``doubt`` is to be called when a request found no daemon; ``tell`` takes a sentence about
+    what became of feedback, from any thread.
 
     ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers.
     """
@@ -28,6 +29,7 @@ class Desk:
     now: Clock
     client: Client
     doubt: Callable[[], None]
+    tell: Callable[[str], object]
     settings: Settings = DEFAULTS
     ratings: Ratings = field(init=False)
     lost: str | None = ""
@@ -38,7 +40,7 @@ class Desk:
     keys: tuple[Key, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ratings = Ratings(self.client)
+        self.ratings = Ratings(self.home, self.client, self.tell)
         self.keys = rebound(self.settings.keys)
 
     def key(self, id: str) -> str:
@@ -57,13 +59,13 @@ class Desk:
 
     def look(self, status: Mapping[str, Any]) -> None:
         """Take what ``GET /reef/status`` told."""
-        self.hear_recording(status["recording"])
+        self._hear(status["recording"])
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
         self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"
 
-    def hear_recording(self, state: Mapping[str, Any]) -> None:
-        """Take how recording is: of the status, or of a ``recording`` event."""
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        """Take how recording is."""
         until, detail = state["until_ns"], state["detail"]
         match state["state"]:
             case "paused":

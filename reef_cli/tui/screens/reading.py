@@ -13,7 +13,7 @@ from textual.widgets import Input
 from daemon.core.errors import ReefError
 from reef_cli.tui import outside
 from reef_cli.tui.screens.panel import Panel, off_loop
-from reef_cli.tui.text import wrapped
+from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.window import Row
 
 _DECORATION = re.compile("\x1b\\[\\d*m")
@@ -152,3 +152,12 @@ def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
             Row(str(len(rows) + n), (part,), styles.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
         ]
     return rows
+
+
+def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
+    """``head``, and beside it ``text``, as many lines as it needs."""
+    indent = min(len(head), width // 2)
+    parts = wrapped(text, width - indent)
+    return [
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style) for n, part in enumerate(parts)
+    ]

@@ -17,15 +17,14 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.live import Calls
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.dialogs import Note
 from reef_cli.tui.screens.exchange import Changes, Raw
 from reef_cli.tui.screens.paged import Paged
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.transcript import Item
 from reef_cli.tui.window import Row
 
 _UPDATE_SECONDS: Final = 0.1
-_OF_ANSWER: Final = frozenset({"good", "bad", "clear", "note"})
 _OF_EXCHANGE: Final = frozenset({"changes", "raw", "curl"})
 
 
@@ -33,7 +32,7 @@ class Grew(Message):
     """More of a live answer has come. Posted once, however much it is, until that is taken."""
 
 
-class Trace(Paged):
+class Trace(Rated, Paged):
     place = Place.TRACE
     follow = True
     empty = "…"
@@ -72,6 +71,8 @@ class Trace(Paged):
         self._calls.drop(self._receipts)
         above = transcript.heading(held.session) if held.before is None else transcript.beyond("above", held.before)
         below = [] if held.after is None else [transcript.beyond("below", held.after)]
+        waiting = self.desk.ratings.overlaid
+        entries = [{**one, "reports": waiting(one["record"]["receipt"], one["reports"])} for one in entries]
         self._recorded = [above, *transcript.items(entries, self.desk.now()), *below]
         if below:
             self.list.follow = False
@@ -176,7 +177,7 @@ class Trace(Paged):
             return "there is nothing to unfold on this line"
         if id in _OF_EXCHANGE and record is None:
             return "no exchange is selected: j goes down to one"
-        if id in _OF_ANSWER:
+        if id in RATING:
             if record is None:
                 return "no answer is selected: j goes down to one"
             if record["end"] != "ok":
@@ -197,49 +198,30 @@ class Trace(Paged):
         self.list.follow = False
         self.draw(select=f"{item.id}:0" if item else None)
 
-    def _record(self) -> Mapping[str, Any]:
+    def meant(self) -> Sequence[Mapping[str, Any]]:
         item = self._item
-        assert item is not None
-        assert item.record is not None
-        return item.record
+        return [item.record] if item is not None and item.record is not None else []
+
+    def named(self) -> str:
+        return f"the answer {self.meant()[0]['receipt']}"
+
+    def redraw(self) -> None:
+        if self.held.entries:
+            self.changed()
 
     def do_changes(self) -> None:
-        self.app.push_screen(Changes(self.desk, self._record()))
+        self.app.push_screen(Changes(self.desk, self.meant()[0]))
 
     def do_raw(self) -> None:
-        self.app.push_screen(Raw(self.desk, self._record()))
+        self.app.push_screen(Raw(self.desk, self.meant()[0]))
 
     def do_curl(self) -> None:
-        receipt, client = self._record()["receipt"], self.desk.client
+        receipt, client = self.meant()[0]["receipt"], self.desk.client
 
         async def run() -> None:
             self.sent(await off_loop(exchanges.curl, client, receipt), f"{receipt} as a curl command")
 
         Repeating(self, run).ask()
-
-    def do_good(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.rate(record, 1.0))
-
-    def do_bad(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.rate(record, 0.0))
-
-    def do_clear(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.clear(record))
-
-    def do_note(self) -> None:
-        record = self._record()
-
-        def send(text: str | None) -> None:
-            if text:
-                self.act(lambda: self.desk.ratings.note(record, text))
-
-        self.app.push_screen(Note(f"the answer {record['receipt']}"), send)
-
-    def do_undo(self) -> None:
-        self.act(self.desk.ratings.undo)
 
 
 def _rows(item: Item, width: int, *, folded: bool) -> list[Row]:

@@ -11,24 +11,24 @@ from textual.binding import BindingType
 
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.dialogs import Note
-from reef_cli.tui.screens.panel import Panel, Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.text import inert, moment, number, one_line, rating
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import PAGE, Row, Want
 
-_NEEDS_ROW = {"open", "good", "bad", "clear", "note"}
+_NEEDS_ROW = {"open", *RATING}
 
 
-class Traces(Panel):
+class Traces(Rated):
     place = Place.TRACES
     columns = (
         Column("when", 8),
         Column("agent", 11, least=70),
         Column("turns", 5, right=True),
         Column("tokens", 6, least=50, right=True),
-        Column("rating", 6),
+        Column("rating", 8),
         Column("scenario", 14, least=110),
         Column("trace"),
     )
@@ -94,7 +94,7 @@ class Traces(Panel):
             inert(session["agent"] or "-"),
             number(session["turns"]),
             number(session["prompt_tokens"] + session["completion_tokens"]),
-            rating(score) or ("note" if session["reports"] else ""),
+            self.desk.ratings.pending(session["id"]) or rating(score) or ("note" if session["reports"] else ""),
             inert(session["scenario"]),
             one_line(session["title"] or "untitled"),
         )
@@ -144,29 +144,14 @@ class Traces(Panel):
     def do_open(self) -> None:
         self.app.push_screen(Trace(self.desk, self._selected()))
 
-    def do_good(self) -> None:
-        self._rate(1.0)
-
-    def do_bad(self) -> None:
-        self._rate(0.0)
-
-    def _rate(self, score: float) -> None:
-        session, ratings = self._selected(), self.desk.ratings
-        self.act(lambda: ratings.rate(ratings.last_answer(session), score))
-
-    def do_clear(self) -> None:
-        session, ratings = self._selected(), self.desk.ratings
-        self.act(lambda: ratings.clear(ratings.last_answer(session)))
-
-    def do_note(self) -> None:
-        session, ratings = self._selected(), self.desk.ratings
-
-        def send(text: str | None) -> None:
-            if text:
-                self.act(lambda: ratings.note(ratings.last_answer(session), text))
-
+    def meant(self) -> Sequence[Mapping[str, Any]]:
         row = self.list.selected
-        self.app.push_screen(Note(f"the last answer of: {row.cells[-1] if row else session}"), send)
+        return [row.data] if row is not None else []
 
-    def do_undo(self) -> None:
-        self.act(self.desk.ratings.undo)
+    def named(self) -> str:
+        row = self.list.selected
+        return f"the last answer of: {row.cells[-1] if row else ''}"
+
+    def redraw(self) -> None:
+        rows = [self._row(row.data) for row in self.list.window.rows]
+        self.list.change(lambda window: window.update(rows))

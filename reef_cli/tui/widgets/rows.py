@@ -134,6 +134,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if self.window.rows:
             self.cursor = self.window.rows[-1].id
         self._scroll_top(self.window.total)
+        self.refresh()  # all of it may be in view: then nothing scrolls
         self._tell()
 
     def half(self) -> int:

@@ -11,7 +11,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from daemon.core.paths import Home
-from reef_cli.tui.app import Dashboard
+from reef_cli.tui.app import Connect, Dashboard
+from reef_cli.tui.desk import Clock
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.settings import Settings
 from reef_cli.tui.themes import Theme
@@ -78,8 +79,14 @@ class Seen:
 
 @asynccontextmanager
 async def dashboard(
-    home: Home, size: tuple[int, int] = (80, 24), *, theme: Theme = "ansi", settings: Settings = WITHOUT_HINTS
+    home: Home,
+    size: tuple[int, int] = (80, 24),
+    *,
+    theme: Theme = "ansi",
+    settings: Settings = WITHOUT_HINTS,
+    now: Clock = lambda: NOW,
+    connect: Connect | None = None,
 ) -> AsyncIterator[Seen]:
-    app = Dashboard(home, now=lambda: NOW, settings=replace(settings, theme=theme))
+    app = Dashboard(home, now=now, settings=replace(settings, theme=theme), connect=connect)
     async with app.run_test(size=size) as pilot:
         yield Seen(app, pilot)

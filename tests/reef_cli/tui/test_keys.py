@@ -9,8 +9,11 @@ from reef_cli.commands import COMMANDS, Group
 from reef_cli.tui.keys import EATEN, EATEN_BY_EDITORS, EVERYWHERE, KEYS, LISTS, Key, Place, at
 from reef_cli.tui.screens.exchange import Changes, Raw
 from reef_cli.tui.screens.jobs import Jobs, Log
+from reef_cli.tui.screens.logs import Logs
+from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Card, Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces
 from tests.fakes.dashboard import FakeDaemon
@@ -19,7 +22,8 @@ from tests.reef_cli.tui.seen import dashboard
 COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
-    Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes,
+    Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs,
+    Place.STATUS: Status,
 }  # fmt: skip
 
 
@@ -63,7 +67,7 @@ def test_every_action_has_a_command(key: Key) -> None:
 async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
     async with dashboard(reef_home, (80, 60)) as seen:
         await seen.shows("nothing yet")
-        await seen.press({Place.TRACES: "1", Place.RELEASES: "2", Place.JOBS: "3"}[place])
+        await seen.press(str(LISTS.index(place) + 1))
         await seen.shows(f"{place}]")
         await seen.press("question_mark")
         await seen.shows(f"Keys in {place}, and the command that does the same")
