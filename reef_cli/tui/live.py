@@ -5,6 +5,7 @@ The thread must never touch a widget; it says that there is more, once, until th
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from daemon.core.client import Client, segment
@@ -43,26 +44,27 @@ class Live:
             return [(kind, "".join(texts)[-_SHOWN:]) for kind, texts in self._parts]
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._read()
-                break
-            except NotFound:  # it is over, or the daemon is another one
-                break
-            except (ReefError, OSError, ValueError):  # broken off: all of it comes again
+        with suppress(NotFound):  # it is over, or the daemon is another one
+            while not self._stopped.is_set() and not self._read():
                 self._stopped.wait(_PAUSE_SECONDS)
         self.ended = True
         self._say()
 
-    def _read(self) -> None:
-        """From the beginning to its end."""
+    def _read(self) -> bool:
+        """From the beginning; False where it was broken off before its end. Raises NotFound."""
         with self._lock:
             self._parts = []
-        for name, data in self._client.events(f"/reef/live/{segment(self.call['receipt'])}"):
-            if name == "end" or self._stopped.is_set():
-                return
-            if name == "text":
-                self._add(str(data["kind"]), str(data["text"]))
+        try:
+            for name, data in self._client.events(f"/reef/live/{segment(self.call['receipt'])}"):
+                if name == "end" or self._stopped.is_set():
+                    return True
+                if name == "text":
+                    self._add(str(data["kind"]), str(data["text"]))
+        except NotFound:
+            raise
+        except (ReefError, OSError, ValueError):
+            pass  # the banner says what it is
+        return False
 
     def _add(self, kind: str, text: str) -> None:
         with self._lock:

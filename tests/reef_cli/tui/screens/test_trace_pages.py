@@ -13,6 +13,7 @@ from tests.fakes.closeup import live_call
 from tests.fakes.dashboard import FakeDaemon, record, said, session
 from tests.reef_cli.tui.seen import Seen, dashboard
 
+COVERS = ("reef_cli/tui/screens/paged.py",)
 HOSTILE = "\x1b]52;c;cm0gLXJm\x07 [1] [bold"
 
 
