@@ -2,7 +2,7 @@
 
 import pytest
 from rich.cells import cell_len
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from daemon.core.paths import Home
 from reef_cli.tui.settings import DEFAULTS
@@ -93,10 +93,12 @@ async def test_where_one_types_a_letter_is_a_letter(reef_home: Home, fake: FakeD
         await seen.press(place)
         await seen.until(lambda: isinstance(seen.app.focused, RowList))
         await seen.press(opens)
-        await seen.until(lambda: isinstance(seen.app.focused, Input))
+        await seen.until(lambda: isinstance(seen.app.focused, Input | TextArea))
+        box = seen.app.focused
         await seen.press(*"qjk+-0cz1?")
-        assert isinstance(seen.app.focused, Input)
-        assert seen.app.focused.value == "qjk+-0cz1?"
+        assert seen.app.focused is box
+        assert isinstance(box, Input | TextArea)
+        assert (box.value if isinstance(box, Input) else box.text) == "qjk+-0cz1?"
         await seen.press("escape")
         await seen.until(lambda: isinstance(seen.app.focused, RowList))
         assert fake.posts == []
