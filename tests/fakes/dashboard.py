@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from daemon.core.version import PROTOCOL, __version__
+from tests.fakes.closeup import CloseUp
 
 ENGINES: list[dict[str, Any]] = [
     {
@@ -45,6 +46,7 @@ class FakeDaemon:
         self.status = status()
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
+        self.closeup = CloseUp(self._soon, self.emit)
         self._clients: set[asyncio.Queue[bytes | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: uvicorn.Server | None = None
@@ -111,6 +113,7 @@ class FakeDaemon:
             Route("/reef/status", self._one(lambda request: self.status)),
             Route("/reef/sessions", self._listed(lambda request: self.sessions)),
             Route("/reef/traces/{id}", self._one(self._trace)),
+            *self.closeup.routes(),
             Route("/reef/scenarios", self._scenarios),
             Route("/reef/releases", self._release_list),
             Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
@@ -128,7 +131,12 @@ class FakeDaemon:
         ]
         return Starlette(routes=routes)
 
+    def _soon(self, work: Callable[[], None]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(work)
+
     def _hang_up(self) -> None:
+        self.closeup.hang_up()
         self._send(None)
 
     def _send(self, line: bytes | None) -> None:
