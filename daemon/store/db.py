@@ -30,10 +30,12 @@ from daemon.store import (
     afterwards,
     audit,
     compare,
+    expected,
     feedback,
     imports,
     opening,
     orders,
+    pins,
     records,
     requests,
     rollups,
@@ -129,6 +131,10 @@ class Store:
 
         return self._transact(apply)
 
+    def pin(self, sessions: Sequence[str], *, pinned: bool) -> "Future[tuple[str, ...]]":
+        """Pin sessions as golden or take the pins back, all or none; those that were not so. Fails with NotFound."""
+        return self._transact(lambda db: pins.pin(db, sessions, pinned=pinned))
+
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""
         return self._transact(lambda db: tasks.add(db, self._names, new, self._redact))
@@ -164,9 +170,9 @@ class Store:
         """Raises NotFound."""
         return self._pool.read(sessions.session, id)
 
-    def session_of(self, scenario: str, keys: Sequence[str]) -> str | None:
-        """The id of the session that a call with these ids goes on in, strongest first; None where it is not known."""
-        return self._pool.read(sessions.of_keys, scenario, keys)
+    def expected(self, exchange: Exchange, parse: Callable[[], Transcript]) -> str | None:
+        """The id of the session that `append` would put it in as things stand; None where that would be a new one."""
+        return self._pool.read(expected.session, prepare(exchange, parse, self._redact))
 
     def records(
         self,

@@ -5,7 +5,6 @@ record goes where.
 """
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,7 +17,7 @@ from daemon.store import messages as content
 from daemon.store.connection import Reader, marks
 from daemon.store.names import Names
 from daemon.store.pages import LARGEST, cursor_value, page, page_size
-from daemon.store.placing import Incoming, Place, by_key, last_main
+from daemon.store.placing import Incoming, Place, last_main
 from daemon.store.requests import message_ids
 
 
@@ -108,9 +107,9 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
 
 # -- reading ----------------------------------------------------------------------------------------
 
-_ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, m.release_id, m.end, s.title, s.created_ns, s.updated_ns,
-    s.turns, s.records, s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq,
-    s.cost_usd, s.duration_us, s.subagents, s.side, s.retries
+_ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, m.release_id, m.end, s.pinned_ns, s.title, s.created_ns,
+    s.updated_ns, s.turns, s.records, s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports,
+    s.updated_seq, s.cost_usd, s.duration_us, s.subagents, s.side, s.retries
     FROM session s LEFT JOIN session p ON p.id = s.parent LEFT JOIN record m ON m.seq = s.main_seq"""
 #: The scenarios that have sessions, each found behind the one before in their index.
 _SCOPES: Final = """WITH RECURSIVE scope (id) AS (SELECT min(scenario) FROM session UNION ALL
@@ -122,16 +121,6 @@ def session(reader: Reader, uid: str) -> SessionRow:
     if row is None:
         raise NotFound(f"no session {uid!r}", hint="reef traces list")
     return _row(reader, row)
-
-
-def of_keys(reader: Reader, scenario: str, keys: Sequence[str]) -> str | None:
-    """The id of the session that a record with these keys would go to, as far as keys alone tell."""
-    id = reader.names.find(reader.db, scenario)
-    found = None if id is None else by_key(reader.db, id, keys)
-    if found is None:
-        return None
-    (uid,) = reader.db.execute("SELECT uid FROM session WHERE id = ?", (found.id,)).fetchone()
-    return str(uid)
 
 
 def placed(reader: Reader, id: int, seq: int) -> SessionRow:
@@ -173,9 +162,10 @@ def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> 
 
 
 def _row(reader: Reader, row: tuple[object, ...]) -> SessionRow:
-    _, uid, scenario, agent, release, end, *rest = row
+    _, uid, scenario, agent, release, end, pinned, *rest = row
     names, db = reader.names, reader.db
     return SessionRow(
         uid, names.text(db, scenario), names.optional_text(db, agent), *rest,  # type: ignore[arg-type, misc]
         status=None if end is None else End(end), release_id=names.optional_text(db, release),  # type: ignore[arg-type]
+        pinned=pinned is not None,
     )  # fmt: skip

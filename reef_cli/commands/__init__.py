@@ -112,6 +112,15 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             ),
             "curl": Command("traces_look:curl", "The command that sends a request again.", ("reef traces curl",)),
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
+            "live": Command(
+                "traces_live:live", "An answer while it comes.", ("reef traces live", "reef traces live rec_06f2m9")
+            ),
+            "pin": Command(
+                "pins:pin",
+                "Call a session golden: it is kept.",
+                ("reef traces pin ses_06f2m8", "reef traces list is:pinned"),
+            ),
+            "unpin": Command("pins:unpin", "No longer golden.", ("reef traces unpin ses_06f2m8",)),
             "purge": Command(
                 "purge:purge",
                 "Forget: a session, a receipt, what is old, a folder's.",
@@ -131,6 +140,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         "Say something about an answer.",
         ("reef note 'use uv, not pip'", "reef note 'wrong file' rec_06f2m8"),
         hot=True,
+    ),
+    "score": Command(
+        "feedback:score",
+        "Give an answer a mark, where its scenario has a scale.",
+        ("reef score 4", "reef score 2 rec_06f2m8"),
     ),
     "undo": Command("feedback:undo", "Take the last rating, note or edit back.", ("reef undo",), hot=True),
     "edit": Command(
@@ -248,6 +262,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                     'reef tasks add "What is rain?" --form one_sentence',
                     "reef tasks add \"Undo my last commit\" --expression 'git reset' --set regression --critical",
                     "reef tasks add \"A PNG reader in Python\" --command 'python3 -m py_compile answer.txt'",
+                    "reef tasks add --from rec_06f2m8 --form one_sentence",
                     "reef tasks add --file tasks.yaml --form one_sentence",
                 ),
             ),

@@ -4,6 +4,7 @@ It owns no facts. Nothing animates: an idle dashboard writes nothing to the term
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -18,13 +19,17 @@ from textual.timer import Timer
 from daemon.core.client import TIMEOUT, Client
 from daemon.core.errors import ReefError
 from daemon.core.paths import Home
+from reef_cli.tui import clipboard
 from reef_cli.tui.desk import Clock, Desk
 from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.jobs import Jobs
+from reef_cli.tui.screens.logs import Logs
+from reef_cli.tui.screens.models import Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.traces import Traces
 from reef_cli.tui.settings import DEFAULTS, Settings, name_of
 from reef_cli.tui.themes import Theme
@@ -70,6 +75,9 @@ class Dashboard(App[None], inherit_bindings=False):
         self.add_mode(Place.TRACES, lambda: Traces(self.desk))
         self.add_mode(Place.RELEASES, lambda: Releases(self.desk))
         self.add_mode(Place.JOBS, lambda: Jobs(self.desk))
+        self.add_mode(Place.MODELS, lambda: Models(self.desk))
+        self.add_mode(Place.LOGS, lambda: Logs(self.desk))
+        self.add_mode(Place.STATUS, lambda: Status(self.desk))
 
     def on_mount(self) -> None:
         self.switch_mode(Place.TRACES)
@@ -116,6 +124,8 @@ class Dashboard(App[None], inherit_bindings=False):
     def _changed(self) -> None:
         for panel in self._panels():
             panel.daemon_changed()
+            if panel.alone:
+                panel.reload.ask()
 
     def on_heard(self, message: Heard) -> None:
         if self._timer is None:
@@ -137,16 +147,21 @@ class Dashboard(App[None], inherit_bindings=False):
             self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
         if any(event.name == "recording" for event in events):
             self._look_again()
-        rest = [event for event in events if event.name != "engine"]
         for panel in self._panels():
             if engines:
                 panel.daemon_changed()
-            if rest:
-                panel.heard(rest)
+            if events:
+                panel.heard(events)
 
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""
         return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Textual's own is not wrapped for tmux."""
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard.sequence(text, os.environ))
 
     # -- leaving ------------------------------------------------------------------------------------
 

@@ -19,21 +19,28 @@ class Place(StrEnum):
     CHANGES = "trace changes"
     RELEASES = "releases"
     RELEASE = "release"
+    DIFF = "release diff"
     JOBS = "jobs"
     JOB = "job"
+    MODELS = "models"
+    MODEL = "model"
+    LOGS = "logs"
+    STATUS = "status"
 
 
 #: What terminals turn into other keys, or keep for themselves; what editors' terminals keep is never a key's only name.
 EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+q", "ctrl+s")
 EATEN_BY_EDITORS: Final = ("ctrl+p",)
 
-LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS)
-OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.JOB)
+LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
+OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.DIFF, Place.JOB, Place.MODEL)
 EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
 _RELEASES: Final = (Place.RELEASES, Place.RELEASE)
+_DECIDED: Final = (*_RELEASES, Place.DIFF)
 _JOBS: Final = (Place.JOBS, Place.JOB)
+_MODELS: Final = (Place.MODELS, Place.MODEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ KEYS: Final = (
     Key("open", ("enter",), "Enter", "open", "read the trace", (Place.TRACES,), "reef traces show ID", 1),
     Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
     Key("log", ("enter",), "Enter", "log", "read the job's log", (Place.JOBS,), "reef jobs show ID", 1),
+    Key("facts", ("enter",), "Enter", "facts", "all about an engine or a model", (Place.MODELS,),
+        "reef models list --json", 1),
     Key("fold", ("enter", "space"), "Enter", "unfold", "fold or unfold", (Place.TRACE,), "reef traces show --full", 1),
     Key("all", ("w",), "w", "all", "unfold everything, or fold it", (Place.TRACE,), "reef traces show --full"),
     Key("changes", ("d",), "d", "changes", "what changed since the request before", (Place.TRACE,),
@@ -82,25 +91,62 @@ KEYS: Final = (
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
     Key("clear", ("0",), "0", "clear", "take the answer's ratings back", _RATED, "reef undo RECEIPT", 8),
     Key("note", ("c",), "c", "note", "say something about the answer", _RATED, "reef note TEXT RECEIPT", 5),
+    Key("score", ("v",), "v", "score", "give a mark, where it has a scale", _RATED, "reef score N RECEIPT"),
+    Key("pin", ("asterisk",), "*", "pin", "call it golden, or no longer", _RATED, "reef traces pin ID"),
+    Key("task", ("t",), "t", "task", "make a task of the question", _RATED, "reef tasks add --from ID"),
     Key("undo", ("z",), "z", "undo", "take back what was done last here", _RATED, "reef undo", 6),
-    Key("approve", ("a",), "a", "approve", "release a candidate", _RELEASES, "reef releases approve ID", 3),
-    Key("reject", ("x",), "x", "reject", "turn a candidate down", _RELEASES, "reef releases reject ID", 4),
-    Key("rollback", ("b",), "b", "roll back", "serve this release again", _RELEASES, "reef releases rollback ID", 5),
+    Key("file", ("enter", "space"), "Enter", "unfold", "fold or unfold a file", (Place.DIFF,),
+        "reef releases diff ID", 1),
+    Key("approve", ("a",), "a", "approve", "release a candidate", _DECIDED, "reef releases approve ID", 3),
+    Key("reject", ("x",), "x", "reject", "turn a candidate down", _DECIDED, "reef releases reject ID", 4),
+    Key("rollback", ("b",), "b", "roll back", "serve this release again", _DECIDED, "reef releases rollback ID", 5),
     Key("diff", ("d",), "d", "diff", "what it changes", _RELEASES, "reef releases diff ID", 6),
     Key("cancel", ("x",), "x", "cancel", "stop a job", _JOBS, "reef jobs cancel ID", 3),
-    Key("follow", ("f",), "f", "follow", "follow the newest, or stop", (Place.TRACES, Place.TRACE, Place.JOB),
+    Key("use", ("u",), "u", "use", "answer with this model", _MODELS, "reef models use NAME", 3),
+    Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3),
+    Key("check", ("r",), "r", "check", "run the checks again", (Place.STATUS,), "reef doctor", 4),
+    Key("filter", ("slash",), "/", "filter", "only lines with these words", (Place.LOGS,), "reef logs WORDS", 1),
+    Key("level", ("l",), "l", "level", "from which level up", (Place.LOGS,), "reef logs level:warning", 2),
+    Key("source", ("tab",), "Tab", "log", "another log: engine, a job", (Place.LOGS,), "reef logs --of engine", 3),
+    Key("follow", ("f",), "f", "follow", "follow the newest, or stop",
+        (Place.TRACES, Place.TRACE, Place.JOB, Place.LOGS),
         "reef traces tail", 7),
     Key("traces", ("1",), "1", "traces", "what the agents did", EVERYWHERE, "reef traces list"),
     Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
     Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
+    Key("models", ("4",), "4", "models", "what answers", EVERYWHERE, "reef models list"),
+    Key("logs", ("5",), "5", "logs", "what the daemon said", EVERYWHERE, "reef logs"),
+    Key("status", ("6",), "6", "status", "what runs, and the checks", EVERYWHERE, "reef status"),
     Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
+    Key("copy", ("y",), "y", "copy", "its id, or the line, to the clipboard", EVERYWHERE),
+    Key("hints", ("H",), "H", "hints", "the hint at the bottom: off, or on again", EVERYWHERE),
+    Key("palette", ("colon", "ctrl+p"), ": ctrl+p", "commands", "find any action, theme or command", EVERYWHERE,
+        "reef --help", 8),
     Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
     Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
 )  # fmt: skip
 
 #: What a recording cannot do: ids of the keys that change something.
-CHANGES: Final = frozenset(("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "start"))
+CHANGES: Final = frozenset(
+    (
+        "good",
+        "bad",
+        "clear",
+        "note",
+        "score",
+        "pin",
+        "task",
+        "undo",
+        "approve",
+        "reject",
+        "rollback",
+        "cancel",
+        "use",
+        "record",
+        "start",
+    )
+)
 
 
 def at(place: Place, table: Sequence[Key] = KEYS) -> tuple[Key, ...]:

@@ -5,7 +5,8 @@ Pure. Every text here came from a model, a tool or a web page; `reef_cli.tui.tex
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Literal
 
 from reef_cli import blocks, output, toolcalls
 from reef_cli.blocks import Block
@@ -16,14 +17,15 @@ from reef_cli.tui.text import moment, one_line, rating, wrapped
 #: A message longer than this is folded at first: agents put whole files into what the person "said".
 _LONG: Final = 2000
 _FOLD: Final = 200
+_LIVE: Final = {"text": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One thing to point at. ``record`` is the exchange it belongs to, None for the session's heading.
 
-    ``folds``: it can be shown as one line; ``long``: and is, at first. ``text`` is what its blocks are made of, when
-    they are drawn.
+    ``folds``: it can be shown as one line, and is, at first. ``text`` is what its blocks are made of when they are
+    drawn.
     """
 
     id: str
@@ -31,7 +33,6 @@ class Item:
     head: str
     text: str = ""
     folds: bool = False
-    long: bool = False
     style: str = ""
     preview: bool = True
     blocks: Callable[[], Sequence[Block]] | None = field(default=None, compare=False)
@@ -45,9 +46,24 @@ class Item:
         return self.blocks() if self.blocks else [Block(self.text)] if self.text else []
 
 
-#: What stands for pages that are not held.
-ABOVE: Final = Item("above", None, "… earlier turns: g goes to the beginning", style="dim")
-BELOW: Final = Item("below", None, "… later turns: G goes to the end", style="dim")
+def beyond(where: Literal["above", "below"], cursor: str) -> Item:
+    """What stands for the pages that are not held; another one for each, so that nobody stays with it."""
+    word, key = ("earlier", "g goes to the beginning") if where == "above" else ("later", "G goes to the end")
+    return Item(f"{where}/{cursor}", None, f"… {word} turns: {key}", style="dim")
+
+
+def live(call: Mapping[str, Any], parts: Sequence[tuple[str, str]]) -> list[Item]:
+    """An answer as far as it has come: kind and text of each part."""
+    receipt, model = call["receipt"], call["model"]
+    found = [
+        Item(f"live/{receipt}/", None, ""),
+        Item(f"live/{receipt}/heading", None, f"answering now · {receipt} · {model}", style="live"),
+    ]
+    for n, (kind, text) in enumerate(parts):
+        style = {"thinking": "dim", "tool": "tool"}.get(kind, "")
+        made = partial(blocks.prose, text) if kind == "text" else None
+        found.append(Item(f"live/{receipt}/{n}", None, _LIVE.get(kind, kind), text, style=style, blocks=made))
+    return found
 
 
 def heading(session: Mapping[str, Any]) -> Item:
@@ -131,7 +147,7 @@ def _part(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Iterato
     if "written" in part:  # an agent added to what the person wrote
         if words := part["written"].strip():
             yield replace(item, text=words, blocks=lambda: blocks.prose(words))
-        yield Item(f"{item.id}+", item.record, "added by the agent", part["text"], folds=True, long=True, style="dim")
+        yield Item(f"{item.id}+", item.record, "added by the agent", part["text"], folds=True, style="dim")
     else:
         yield _whole(item, part, files)
 
@@ -142,15 +158,15 @@ def _whole(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Item:
         case "text":
             text = part["text"]
             long = role == "system" or len(text) > _LONG
-            return Item(id, record, role, text, folds=long, long=long, blocks=lambda: blocks.prose(text))
+            return Item(id, record, role, text, folds=long, blocks=lambda: blocks.prose(text))
         case "earlier":
-            return Item(id, record, part["name"], part["text"], folds=True, long=True, style="dim")
+            return Item(id, record, part["name"], part["text"], folds=True, style="dim")
         case "thinking":
-            return Item(id, record, "thinking", part["text"], folds=True, long=True, style="dim")
+            return Item(id, record, "thinking", part["text"], folds=True, style="dim")
         case "tool_use":
             call = toolcalls.read(part["name"], part["arguments"])
             files[part["id"]] = call.file
-            return Item(id, record, f"tool {call.head}", part["arguments"], folds=True, long=True, style="tool",
+            return Item(id, record, f"tool {call.head}", part["arguments"], folds=True, style="tool",
                         preview=False, blocks=call.blocks)  # fmt: skip
         case "tool_result":
             return _result(item, part, files.get(part["id"], ""))
@@ -164,7 +180,7 @@ def _result(item: Item, part: Mapping[str, Any], file: str) -> Item:
     text, failed = part["content"], part["is_error"]
     images = "".join(f" [image {_image(image)}]" for image in part.get("images", ()))
     language = "" if failed else file
-    return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True, long=True,
+    return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True,
                 style="error" if failed else "dim", blocks=lambda: blocks.output(text, language))  # fmt: skip
 
 

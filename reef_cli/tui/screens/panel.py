@@ -18,9 +18,12 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
-from reef_cli.tui.screens.dialogs import Confirm, Help
-from reef_cli.tui.widgets.lines import Banner, Keys, Line, Titles
+from reef_cli.tui.screens import everywhere
+from reef_cli.tui.screens.dialogs import Confirm
+from reef_cli.tui.screens.help import Help
+from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
+from reef_cli.tui.window import Row
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -28,8 +31,8 @@ _T = TypeVar("_T")
 #: What works without the daemon.
 _ALONE = {
     *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
-    *("help", "quit", "start", "suspend", *LISTS),
-    *("good", "bad", "note", "undo"),  # kept in the outbox
+    *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", "file", *LISTS),
+    *("good", "bad", "note", "score", "undo"),  # kept in the outbox
 }
 
 
@@ -77,15 +80,18 @@ class Panel(Screen[None]):
     titled: ClassVar[bool] = True
     follow: ClassVar[bool] = False
     empty: ClassVar[str] = ""
+    #: Whether it has something to show without the daemon, too.
+    alone: ClassVar[bool] = False
     AUTO_FOCUS = "RowList"
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
         self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
-        self.bar = Line(left_first=True, id="bar")
+        self.bar = Tabs(LISTS, self.place, id="bar")
         self.banner = Banner()
-        self.said = Line()
+        self.hint = Hint()
+        self.said = Line(wraps=True)
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
         self.reload = Repeating(self, self.load)
         self._unknown = ""
@@ -96,12 +102,13 @@ class Panel(Screen[None]):
         if self.titled:
             yield Titles(self.columns)
         yield self.list
+        yield self.hint
         yield self.said
         yield self.foot
 
     def on_screen_resume(self) -> None:
         self.daemon_changed()
-        if self.desk.lost is None:
+        if self.alone or self.desk.lost is None:
             self.reload.ask()
 
     # -- for the screens ----------------------------------------------------------------------------
@@ -145,11 +152,10 @@ class Panel(Screen[None]):
 
     def daemon_changed(self) -> None:
         """The daemon came, went, or its engine's state changed."""
-        tabs = [f"[{n} {name}]" if self.place.startswith(name[:-1]) else f" {n} {name} "
-                for n, name in enumerate(LISTS, 1)]  # fmt: skip
-        self.bar.show(left=f"Reef  {' '.join(tabs)}", right=self.desk.engine)
+        self.bar.show(right=self.desk.engine)
         way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
+        self.hint.show(left=everywhere.hint(self))
         self.list.empty = self.nothing()
         self.list.refresh()
         self.foot.refresh()
@@ -237,6 +243,15 @@ class Panel(Screen[None]):
     def do_jobs(self) -> None:
         self.app.switch_mode(Place.JOBS)
 
+    def do_models(self) -> None:
+        self.app.switch_mode(Place.MODELS)
+
+    def do_logs(self) -> None:
+        self.app.switch_mode(Place.LOGS)
+
+    def do_status(self) -> None:
+        self.app.switch_mode(Place.STATUS)
+
     def do_back(self) -> None:
         self.app.pop_screen()
 
@@ -250,11 +265,28 @@ class Panel(Screen[None]):
         self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
 
     def do_suspend(self) -> None:
-        driver = self.app._driver
-        if driver is None or not driver.can_suspend:
-            self.say("this terminal has no shell to go back to")
+        everywhere.suspend(self)
+
+    def do_palette(self) -> None:
+        everywhere.palette(self)
+
+    def do_hints(self) -> None:
+        everywhere.switch_hints(self)
+
+    def do_copy(self) -> None:
+        row = self.list.selected
+        if row is None:
+            self.say("nothing is selected")
         else:
-            self.app.action_suspend_process()
+            self.sent(self.copied(row), self.copied(row))
+
+    def copied(self, row: Row) -> str:
+        """What is copied of the selected row."""
+        return row.id
+
+    def sent(self, text: str, what: str) -> None:
+        """Give ``text`` to the terminal's clipboard, and say so of ``what``."""
+        everywhere.send(self, text, what)
 
     def do_start(self) -> None:
         self.say("starting the daemon …")

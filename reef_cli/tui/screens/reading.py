@@ -13,7 +13,7 @@ from textual.widgets import Input
 from daemon.core.errors import ReefError
 from reef_cli.tui import outside
 from reef_cli.tui.screens.panel import Panel, off_loop
-from reef_cli.tui.text import wrapped
+from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.window import Row
 
 _DECORATION = re.compile("\x1b\\[\\d*m")
@@ -137,18 +137,25 @@ class Reading(Panel):
 
         self.run_worker(run(), exclusive=True, group="outside")
 
-    def sent(self, text: str, what: str) -> None:
-        """Give it to the terminal's clipboard; whether that takes it, nobody says."""
-        self.app.copy_to_clipboard(text)
-        self.say(f"sent to the terminal: {what}")
+    def copied(self, row: Row) -> str:
+        return row.cells[0].strip()
 
 
-def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
-    """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same."""
+def plain(text: str, width: int, *, marked: bool = False, name: str = "", data: object = None) -> list[Row]:
+    """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same. Their ids begin with ``name``."""
     styles = {"+": "added", "-": "removed", "@": "hunk"} if marked else {}
     rows: list[Row] = []
     for line in text.splitlines():
-        rows += [
-            Row(str(len(rows) + n), (part,), styles.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
-        ]
+        style = styles.get(line[:1], "")
+        parts = wrapped(line, width)
+        rows += [Row(f"{name}{len(rows) + n}", (part,), style, data=data) for n, part in enumerate(parts)]
     return rows
+
+
+def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
+    """``head``, and beside it ``text``, as many lines as it needs."""
+    indent = min(len(head), width // 2)
+    parts = wrapped(text, width - indent)
+    return [
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style) for n, part in enumerate(parts)
+    ]

@@ -9,18 +9,30 @@ from reef_cli.commands import COMMANDS, Group
 from reef_cli.tui.keys import EATEN, EATEN_BY_EDITORS, EVERYWHERE, KEYS, LISTS, Key, Place, at
 from reef_cli.tui.screens.exchange import Changes, Raw
 from reef_cli.tui.screens.jobs import Jobs, Log
+from reef_cli.tui.screens.logs import Logs
+from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.screens.releases import Card, Releases
+from reef_cli.tui.screens.releases import Card, Diff, Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces
 from tests.fakes.dashboard import FakeDaemon
 from tests.reef_cli.tui.seen import dashboard
 
-COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
+COVERS = (
+    "reef_cli/tui/screens/panel.py",
+    "reef_cli/tui/screens/dialogs.py",
+    "reef_cli/tui/screens/help.py",
+    "reef_cli/tui/desk.py",
+)
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
-    Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes,
+    Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs,
+    Place.STATUS: Status, Place.DIFF: Diff,
 }  # fmt: skip
+
+#: What only a terminal has.
+WITHOUT_COMMAND = ("back", "quit", "suspend", "copy", "hints")
 
 
 def test_ids_are_unique_and_no_key_is_eaten() -> None:
@@ -43,9 +55,7 @@ def test_every_key_has_its_method_and_binding(place: Place) -> None:
     assert bound == {key.id for key in at(place)}
 
 
-@pytest.mark.parametrize(
-    "key", [key for key in KEYS if key.id not in ("back", "quit", "suspend")], ids=lambda key: key.id
-)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.id not in WITHOUT_COMMAND], ids=lambda key: key.id)
 def test_every_action_has_a_command(key: Key) -> None:
     """Moving about has none; a command that is there has the verb that is named."""
     if key.id in ("down", "up", "top", "bottom", "page_down", "page_up"):
@@ -61,9 +71,9 @@ def test_every_action_has_a_command(key: Key) -> None:
 
 @pytest.mark.parametrize("place", list(LISTS))
 async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
-    async with dashboard(reef_home, (80, 60)) as seen:
+    async with dashboard(reef_home, (80, 90)) as seen:
         await seen.shows("nothing yet")
-        await seen.press({Place.TRACES: "1", Place.RELEASES: "2", Place.JOBS: "3"}[place])
+        await seen.press(str(LISTS.index(place) + 1))
         await seen.shows(f"{place}]")
         await seen.press("question_mark")
         await seen.shows(f"Keys in {place}, and the command that does the same")
