@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -158,32 +159,49 @@ def _selected(screen: Screen) -> int | None:
 
 def _keys(home: Home) -> Iterator[Figure]:
     """Milliseconds from a key to the screen that it makes: in the list, at whose end something happens all the time,
-    and in a trace that is being answered."""
+    and in a trace that is being answered.
+    """
     noise = random.Random(5)
     with _agents(home), _program(home) as program:
         program.until(_listed, "the list")
         program.watch(5)
-        taken = list(_pressed(program, noise))
+        taken = list(_moving(program, noise))
         program.press("\r")
         program.until(lambda screen: "Esc" in screen.row(screen.height - 1), "the trace")
         program.watch(2)
-        opened = list(_pressed(program, noise))
+        opened = list(_looking(program, noise))
     for where, times in (("in the list", taken), ("in a trace", opened)):
         yield Figure(f"key to paint {where}, 10 agents streaming, p50", statistics.median(times), unit="ms")
         yield Figure(f"key to paint {where}, 10 agents streaming, p99", _percentile(times, 99), 100, "ms")
 
 
-def _pressed(program: Program, noise: random.Random) -> Iterator[float]:
+def _moving(program: Program, noise: random.Random) -> Iterator[float]:
+    """The selection goes up, down, and to the end that it follows."""
     program.press("G")
     program.watch(1)
     end = _selected(program.screen)
     assert end is not None
     for _ in range(_KEY_ROUNDS):
         for key, above in _KEYS:
-            program.watch(noise.uniform(0.02, 0.08))
-            at = program.press(key)
-            seen = program.until(lambda screen, above=above: _selected(screen) == end - above, f"what {key} does", 10)
-            yield (seen - at) * 1e3
+            yield _painted(program, noise, key, partial(_at, end - above))
+
+
+def _looking(program: Program, noise: random.Random) -> Iterator[float]:
+    """The help comes over the whole screen, and goes."""
+    for _ in range(_KEY_ROUNDS):
+        yield _painted(program, noise, "?", lambda screen: "Keys in" in screen.text())
+        yield _painted(program, noise, "q", lambda screen: "Keys in" not in screen.text())
+
+
+def _at(row: int, screen: Screen) -> bool:
+    return _selected(screen) == row
+
+
+def _painted(program: Program, noise: random.Random, key: str, seen: Callable[[Screen], bool]) -> float:
+    """Milliseconds; a person's pause before it."""
+    program.watch(noise.uniform(0.02, 0.08))
+    at = program.press(key)
+    return (program.until(seen, f"what {key} does", 10) - at) * 1e3
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -69,7 +69,8 @@ def _multiply(db: sqlite3.Connection, older: int) -> None:
     apart = f"({older} - i) * 1000000"
     _copy(db, new, "session", {
         "id": "i", "uid": "printf('ses_%026d', i)", "updated_seq": "i", "main_seq": "i", "answer_seq": "i",
-        "key": "NULL", "parent": "NULL", "created_ns": f"s.created_ns - {apart}", "updated_ns": f"s.updated_ns - {apart}",
+        "key": "NULL", "parent": "NULL",
+        "created_ns": f"s.created_ns - {apart}", "updated_ns": f"s.updated_ns - {apart}",
     })  # fmt: skip
     _copy(db, new, "record", {
         "seq": "i", "receipt": "printf('rec_%026d', i)", "session": "i", "parent": "NULL", "retry_of": "NULL",
