@@ -320,7 +320,7 @@ def said(role: str, *parts: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def release(number: int, /, **changes: Any) -> dict[str, Any]:
-    gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05}
+    gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05, "wins": 9, "losses": 1}
     chained = changes.get("state", "released") == "released"
     return {
         "id": f"r{number if chained else 0}-{number:08x}", "scenario": "default", "number": number if chained else 0,

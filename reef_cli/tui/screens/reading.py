@@ -141,14 +141,14 @@ class Reading(Panel):
         return row.cells[0].strip()
 
 
-def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
-    """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same."""
+def plain(text: str, width: int, *, marked: bool = False, name: str = "", data: object = None) -> list[Row]:
+    """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same. Their ids begin with ``name``."""
     styles = {"+": "added", "-": "removed", "@": "hunk"} if marked else {}
     rows: list[Row] = []
     for line in text.splitlines():
-        rows += [
-            Row(str(len(rows) + n), (part,), styles.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
-        ]
+        style = styles.get(line[:1], "")
+        parts = wrapped(line, width)
+        rows += [Row(f"{name}{len(rows) + n}", (part,), style, data=data) for n, part in enumerate(parts)]
     return rows
 
 
