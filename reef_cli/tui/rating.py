@@ -36,11 +36,12 @@ class _Act:
     clears: bool = False
     pins: bool | None = None
     changed: tuple[str, ...] = ()
+    #: The sessions and receipts that show that it waits.
+    keys: frozenset[str] = field(init=False)
     kept: bool = False
 
-    @property
-    def keys(self) -> set[str]:
-        return {key for one in self.about for key in (one.session, one.receipt) if key}
+    def __post_init__(self) -> None:
+        self.keys = frozenset(key for one in self.about for key in (one.session, one.receipt) if key)
 
     def whom(self) -> str:
         return str(self.about[0].receipt or "the last answer") if len(self.about) == 1 else f"{len(self.about)} answers"
@@ -136,7 +137,7 @@ class Ratings:
     def overlaid(self, receipt: str, reports: Sequence[Row]) -> list[Row]:
         """An answer's reports with those that wait, marked ``waiting``, as are those that are being taken back."""
         shown = [dict(one) for one in reports]
-        for act in list(self._open):
+        for act in [act for act in self._open if receipt in act.keys]:
             undone = set(act.undo)
             shown = [one | ({"undone_ns": 1, "waiting": True} if one["id"] in undone else {}) for one in shown]
             known = {one["id"] for one in shown}
