@@ -25,6 +25,7 @@ from daemon.server import retention
 from daemon.server.auth import Tokens
 from daemon.server.checks import Checks
 from daemon.server.events import Changes
+from daemon.server.fetching import Fetching
 from daemon.server.heads import Heads
 from daemon.server.lately import Lately
 from daemon.server.learning import LearningSide, Seams, learning
@@ -61,6 +62,7 @@ class Runtime:
     heads: Heads
     learning: LearningSide
     live: Live
+    fetching: Fetching
     lately: Lately
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
@@ -121,6 +123,7 @@ async def running(
                 embedded=embedded,
                 router=router,
                 changes=changes,
+                fetching=Fetching(changes),
                 releases=releases,
                 heads=heads,
                 learning=side,
