@@ -41,6 +41,7 @@ def facts(session: Mapping[str, Any]) -> list[str]:
     """What stands below a session's title."""
     return [
         session["id"],
+        *(["* pinned"] if session.get("pinned") else []),
         session["agent"] or "unknown agent",
         f"scenario {session['scenario']}",
         output.count(session["turns"], "turn"),

@@ -91,6 +91,9 @@ KEYS: Final = (
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
     Key("clear", ("0",), "0", "clear", "take the answer's ratings back", _RATED, "reef undo RECEIPT", 8),
     Key("note", ("c",), "c", "note", "say something about the answer", _RATED, "reef note TEXT RECEIPT", 5),
+    Key("score", ("v",), "v", "score", "give a mark, where it has a scale", _RATED, "reef score N RECEIPT"),
+    Key("pin", ("asterisk",), "*", "pin", "call it golden, or no longer", _RATED, "reef traces pin ID"),
+    Key("task", ("t",), "t", "task", "make a task of the question", _RATED, "reef tasks add --from ID"),
     Key("undo", ("z",), "z", "undo", "take back what was done last here", _RATED, "reef undo", 6),
     Key("file", ("enter", "space"), "Enter", "unfold", "fold or unfold a file", (Place.DIFF,),
         "reef releases diff ID", 1),
@@ -126,7 +129,23 @@ KEYS: Final = (
 
 #: What a recording cannot do: ids of the keys that change something.
 CHANGES: Final = frozenset(
-    ("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "use", "record", "start")
+    (
+        "good",
+        "bad",
+        "clear",
+        "note",
+        "score",
+        "pin",
+        "task",
+        "undo",
+        "approve",
+        "reject",
+        "rollback",
+        "cancel",
+        "use",
+        "record",
+        "start",
+    )
 )
 
 

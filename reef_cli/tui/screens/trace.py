@@ -94,6 +94,8 @@ class Trace(Rated, Paged):
     def _about_this(self, event: Event) -> bool:
         if event.name == "record":
             return bool(event.data["session"] == self.session)
+        if event.name == "pin":
+            return self.session in event.data["sessions"]
         return event.name == "report" and not self._receipts.isdisjoint(event.data["references"])
 
     def on_grew(self, message: Grew) -> None:
@@ -205,6 +207,9 @@ class Trace(Rated, Paged):
     def meant(self) -> Sequence[Mapping[str, Any]]:
         item = self._item
         return [item.record] if item is not None and item.record is not None else []
+
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        return [self.held.session] if self.held.session else []
 
     def named(self) -> str:
         return f"the answer {self.meant()[0]['receipt']}"

@@ -12,13 +12,13 @@ from textual.binding import BindingType
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
-from reef_cli.tui.screens.rated import RATING, Rated
+from reef_cli.tui.screens.rated import PINNING, RATING, Rated
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.text import inert, moment, number, one_line, rating
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import PAGE, Row, Want
 
-_NEEDS_ROW = {"open", *RATING}
+_NEEDS_ROW = {"open", *RATING, PINNING}
 
 
 class Traces(Rated):
@@ -96,14 +96,14 @@ class Traces(Rated):
             number(session["prompt_tokens"] + session["completion_tokens"]),
             self.desk.ratings.pending(session["id"]) or rating(score) or ("note" if session["reports"] else ""),
             inert(session["scenario"]),
-            one_line(session["title"] or "untitled"),
+            f"{'* ' if session.get('pinned') else ''}{one_line(session['title'] or 'untitled')}",
         )
         style = "good" if score == 1 else "bad" if score == 0 else ""
         return Row(session["id"], cells, style, session["seq"], session)
 
     def heard(self, events: Sequence[Event]) -> None:
         records = {str(event.data["session"]) for event in events if event.name == "record"}
-        reported = any(event.name == "report" for event in events)
+        reported = any(event.name in ("report", "pin") for event in events)
         if self.list.follow or not self.list.window.rows:
             if records or reported:
                 self.reload.ask()

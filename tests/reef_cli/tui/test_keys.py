@@ -71,7 +71,7 @@ def test_every_action_has_a_command(key: Key) -> None:
 
 @pytest.mark.parametrize("place", list(LISTS))
 async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
-    async with dashboard(reef_home, (80, 60)) as seen:
+    async with dashboard(reef_home, (80, 90)) as seen:
         await seen.shows("nothing yet")
         await seen.press(str(LISTS.index(place) + 1))
         await seen.shows(f"{place}]")
