@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from reef_cli import blocks, output, toolcalls
 from reef_cli.blocks import Block
-from reef_cli.conversation import edited, facts, messages, signals_line
+from reef_cli.conversation import edited, facts, image, messages, signals_line, timings
 from reef_cli.tui.drawing import Drawn, drawn
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 
@@ -117,7 +117,7 @@ def _heading(record: Mapping[str, Any], now_ns: int) -> str:
         words.append(f"{record['end']} ({record['status']})")
     cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
     words += [
-        _timings(record),
+        timings(record),
         f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens",
         output.dollars(record.get("cost_usd")),
         record["model"] or record["model_asked"],
@@ -126,20 +126,6 @@ def _heading(record: Mapping[str, Any], now_ns: int) -> str:
     if record["weights"]:
         words.append(f"weights {'+'.join(digest[:8] for digest in record['weights'].split('+'))}")
     return " · ".join(filter(None, words))
-
-
-def _timings(record: Mapping[str, Any]) -> str:
-    """How long it took, until its first byte too, and how fast what followed came."""
-    whole, first = record["duration_us"] / 1e6, record["first_byte_us"]
-    if first is None or not record["stream"]:
-        return output.duration(whole)
-    rest, tokens = whole - first / 1e6, record["completion_tokens"]
-    speed = f", {tokens / rest:.0f} tok/s" if tokens > 1 and rest > 0.05 else ""
-    return f"{output.duration(whole)} (first byte {_short(first)}{speed})"
-
-
-def _short(microseconds: int) -> str:
-    return f"{microseconds // 1000} ms" if microseconds < 1_000_000 else output.duration(microseconds / 1e6)
 
 
 def _part(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Iterator[Item]:
@@ -171,22 +157,17 @@ def _whole(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Item:
         case "tool_result":
             return _result(item, part, files.get(part["id"], ""))
         case "image":
-            return Item(id, record, role, f"[image {_image(part)}]")
+            return Item(id, record, role, image(part))
         case other:
             return Item(id, record, role, f"[{other}]")
 
 
 def _result(item: Item, part: Mapping[str, Any], file: str) -> Item:
     text, failed = part["content"], part["is_error"]
-    images = "".join(f" [image {_image(image)}]" for image in part.get("images", ()))
+    images = "".join(f" {image(one)}" for one in part.get("images", ()))
     language = "" if failed else file
     return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True,
                 style="error" if failed else "dim", blocks=lambda: blocks.output(text, language))  # fmt: skip
-
-
-def _image(image: Mapping[str, Any]) -> str:
-    size = [output.size(image["bytes"])] if image.get("bytes") else []
-    return ", ".join([image["media_type"], *size, one_line(image["source"], 80)])
 
 
 def _report(report: Mapping[str, Any]) -> str:

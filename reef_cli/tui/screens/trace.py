@@ -11,15 +11,15 @@ from textual.message import Message
 from textual.timer import Timer
 
 from daemon.core.errors import NotFound
-from reef_cli import conversation, exchanges, pages
+from reef_cli import conversation, pages
 from reef_cli.tui import transcript
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.live import Calls
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.exchange import Changes, Raw
+from reef_cli.tui.screens.exchange import Changes, Raw, send_curl
 from reef_cli.tui.screens.paged import Paged
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import bindings, off_loop
 from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.transcript import Item
 from reef_cli.tui.window import Row
@@ -130,7 +130,9 @@ class Trace(Rated, Paged):
 
     def copied(self, row: Row) -> str:
         item = self._item
-        return str(item.record["receipt"]) if item is not None and item.record is not None else super().copied(row)
+        if item is None or item.record is None:
+            return self.session if item is not None and item.id == "session" else super().copied(row)
+        return str(item.record["receipt"])
 
     # -- finding, reading elsewhere -----------------------------------------------------------------
 
@@ -225,12 +227,7 @@ class Trace(Rated, Paged):
         self.app.push_screen(Raw(self.desk, self.meant()[0]))
 
     def do_curl(self) -> None:
-        receipt, client = self.meant()[0]["receipt"], self.desk.client
-
-        async def run() -> None:
-            self.sent(await off_loop(exchanges.curl, client, receipt), f"{receipt} as a curl command")
-
-        Repeating(self, run).ask()
+        send_curl(self, self.meant()[0]["receipt"])
 
 
 def _rows(item: Item, width: int, *, folded: bool) -> list[Row]:
