@@ -62,7 +62,6 @@ class Runtime:
     heads: Heads
     learning: LearningSide
     live: Live
-    fetching: Fetching
     lately: Lately
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
@@ -70,6 +69,10 @@ class Runtime:
     started_ns: int = field(default_factory=time.time_ns)
     #: The same by a clock that nobody sets.
     began: float = field(default_factory=time.monotonic)
+    fetching: Fetching = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fetching = Fetching(self.changes)
 
     def engines(self) -> list[EngineStatus]:
         """How each engine is, and did lately."""
@@ -123,7 +126,6 @@ async def running(
                 embedded=embedded,
                 router=router,
                 changes=changes,
-                fetching=Fetching(changes),
                 releases=releases,
                 heads=heads,
                 learning=side,
