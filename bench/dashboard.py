@@ -144,7 +144,7 @@ def _idle(home: Home) -> Iterator[Figure]:
         program.watch(_IDLE_SECONDS)
         share = (program.cpu() - before) / (time.monotonic() - began)
         written = program.written - written
-    yield Figure("CPU when idle, percent", share * 100, 1, "%")
+    yield Figure("CPU when idle", share * 100, 1, "%")
     yield Figure("written to the terminal when idle", written, 0, "B")
 
 
@@ -223,7 +223,7 @@ def _hour(home: Home) -> Iterator[Figure]:
             resident.append(program.memory())
     yield Figure("memory after the first quarter of an hour's stream", resident[0], unit="MB")
     yield Figure("memory after the hour that follows", resident[-1], unit="MB")
-    yield Figure("the hour's share of that, percent", max(resident[-1] / resident[0] - 1, 0) * 100, 5, "%")
+    yield Figure("what the hour added to it", max(resident[-1] / resident[0] - 1, 0) * 100, 5, "%")
 
 
 def _table(figures: Sequence[Figure]) -> str:
