@@ -159,6 +159,7 @@ class Ratings:
                 self._open.append(_Act("undo", "sent, taken back on", "", about, undo=entry.undo, kept=True))
         if waiting:
             self._tell(f"{output.count(len(waiting), 'piece')} of feedback from before wait for the daemon")
+            self._sender.do(self._flush)
 
     def _put(self, act: _Act, entry: Entry, *, again: bool = True) -> None:
         if again:
