@@ -63,7 +63,7 @@ class Desk:
         return "; ".join(word for word in words if word)
 
     def waits(self, session: Mapping[str, Any]) -> str:
-        """What stands before a session's own rating: what is on its way to the daemon, a mark on its scenario's scale."""
+        """What is told before a session's rating: what is on its way to the daemon, a mark on its scenario's scale."""
         return self.ratings.pending(session["id"]) or marked(session["score"], self.scales.get(session["scenario"]))
 
     def look(self, status: Mapping[str, Any]) -> None:
