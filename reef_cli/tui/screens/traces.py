@@ -94,7 +94,7 @@ class Traces(Rated):
             inert(session["agent"] or "-"),
             number(session["turns"]),
             number(session["prompt_tokens"] + session["completion_tokens"]),
-            self.desk.ratings.pending(session["id"]) or rating(score) or ("note" if session["reports"] else ""),
+            self.desk.waits(session) or rating(score) or ("note" if session["reports"] else ""),
             inert(session["scenario"]),
             f"{'* ' if session.get('pinned') else ''}{one_line(session['title'] or 'untitled')}",
         )
