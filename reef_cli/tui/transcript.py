@@ -10,13 +10,16 @@ from typing import Any, Final, Literal
 
 from reef_cli import blocks, output, toolcalls
 from reef_cli.blocks import Block
-from reef_cli.conversation import edited, facts, messages, signals_line
+from reef_cli.conversation import edited, facts, image, messages, signals_line, timings
 from reef_cli.tui.drawing import Drawn, drawn
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 
 #: A message longer than this is folded at first: agents put whole files into what the person "said".
 _LONG: Final = 2000
 _FOLD: Final = 200
+_PREVIEW: Final = 60
+#: Beside the conversation: a line each, until somebody looks.
+_ASIDE: Final = frozenset({"side", "subagent"})
 _LIVE: Final = {"text": "assistant"}
 
 
@@ -25,7 +28,7 @@ class Item:
     """One thing to point at. ``record`` is the exchange it belongs to, None for the session's heading.
 
     ``folds``: it can be shown as one line, and is, at first. ``text`` is what its blocks are made of when they are
-    drawn.
+    drawn. ``under`` is the heading that hides it while that is folded.
     """
 
     id: str
@@ -35,6 +38,7 @@ class Item:
     folds: bool = False
     style: str = ""
     preview: bool = True
+    under: str = ""
     blocks: Callable[[], Sequence[Block]] | None = field(default=None, compare=False)
 
     @property
@@ -94,11 +98,16 @@ def lines(item: Item, width: int, *, folded: bool) -> Iterator[Drawn]:
 def _entry(entry: Mapping[str, Any], now_ns: int, files: dict[str, str]) -> Iterator[Item]:
     record = entry["record"]
     receipt = record["receipt"]
-    yield Item(f"{receipt}/", record, "")
-    yield Item(f"{receipt}/heading", record, _heading(record, now_ns), style="dim")
+    aside = record["kind"] in _ASIDE
+    if not aside:
+        yield Item(f"{receipt}/", record, "")
+    top = Item(f"{receipt}/heading", record, _heading(record, now_ns), folds=aside, style="dim")
+    yield top
+    under = top.id if aside else ""
     for m, message in enumerate(messages(entry)):
         for p, part in enumerate(message["parts"]):
-            yield from _part(Item(f"{receipt}/{m}.{p}", record, message["role"]), part, files)
+            for item in _part(Item(f"{receipt}/{m}.{p}", record, message["role"]), part, files):
+                yield replace(item, under=under)
     if record["error"]:
         yield Item(f"{receipt}/error", record, "error", record["error"], style="error")
     for report in entry["reports"]:
@@ -108,16 +117,19 @@ def _entry(entry: Mapping[str, Any], now_ns: int, files: dict[str, str]) -> Iter
 
 
 def _heading(record: Mapping[str, Any], now_ns: int) -> str:
-    words = [moment(record["started_ns"], now_ns), record["receipt"]]
+    words = [moment(record["started_ns"], now_ns)]
     if record["kind"] != "main":
         words.append(record["kind"])
+    if record["kind"] in _ASIDE:
+        words.append(one_line(record["preview"] or "", _PREVIEW))
+    words.append(record["receipt"])
     if record.get("edge") in ("fork", "rewrite", "compaction", "spawn"):
         words.append(record["edge"])
     if record["end"] != "ok":
         words.append(f"{record['end']} ({record['status']})")
     cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
     words += [
-        _timings(record),
+        timings(record),
         f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens",
         output.dollars(record.get("cost_usd")),
         record["model"] or record["model_asked"],
@@ -126,20 +138,6 @@ def _heading(record: Mapping[str, Any], now_ns: int) -> str:
     if record["weights"]:
         words.append(f"weights {'+'.join(digest[:8] for digest in record['weights'].split('+'))}")
     return " · ".join(filter(None, words))
-
-
-def _timings(record: Mapping[str, Any]) -> str:
-    """How long it took, until its first byte too, and how fast what followed came."""
-    whole, first = record["duration_us"] / 1e6, record["first_byte_us"]
-    if first is None or not record["stream"]:
-        return output.duration(whole)
-    rest, tokens = whole - first / 1e6, record["completion_tokens"]
-    speed = f", {tokens / rest:.0f} tok/s" if tokens > 1 and rest > 0.05 else ""
-    return f"{output.duration(whole)} (first byte {_short(first)}{speed})"
-
-
-def _short(microseconds: int) -> str:
-    return f"{microseconds // 1000} ms" if microseconds < 1_000_000 else output.duration(microseconds / 1e6)
 
 
 def _part(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Iterator[Item]:
@@ -171,22 +169,17 @@ def _whole(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Item:
         case "tool_result":
             return _result(item, part, files.get(part["id"], ""))
         case "image":
-            return Item(id, record, role, f"[image {_image(part)}]")
+            return Item(id, record, role, image(part))
         case other:
             return Item(id, record, role, f"[{other}]")
 
 
 def _result(item: Item, part: Mapping[str, Any], file: str) -> Item:
     text, failed = part["content"], part["is_error"]
-    images = "".join(f" [image {_image(image)}]" for image in part.get("images", ()))
+    images = "".join(f" {image(one)}" for one in part.get("images", ()))
     language = "" if failed else file
     return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True,
                 style="error" if failed else "dim", blocks=lambda: blocks.output(text, language))  # fmt: skip
-
-
-def _image(image: Mapping[str, Any]) -> str:
-    size = [output.size(image["bytes"])] if image.get("bytes") else []
-    return ", ".join([image["media_type"], *size, one_line(image["source"], 80)])
 
 
 def _report(report: Mapping[str, Any]) -> str:

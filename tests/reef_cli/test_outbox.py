@@ -113,6 +113,22 @@ def test_a_full_disk_is_told(reef_home: Home) -> None:
         Outbox(reef_home).put(Entry())
 
 
+def test_a_command_goes_on_where_the_outbox_cannot_be_changed(
+    served: Served,  # noqa: F811
+    outbox: Outbox,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    receipt = served.ask("in an outbox that is broken")
+    outbox.put(Entry((about(served, receipt, score=1.0),)))
+    lock = served.home.outbox / "lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    assert outbox.deliver(Client(served.home.socket)) == []
+    assert "which cannot be changed" in capsys.readouterr().err
+    lock.rmdir()
+    assert len(outbox.deliver(Client(served.home.socket))) == 1
+
+
 def test_many_at_once_send_each_once(served: Served, outbox: Outbox) -> None:  # noqa: F811
     receipts = [served.ask(f"many at once {n}") for n in range(4)]
     for receipt in receipts:
@@ -146,11 +162,17 @@ def test_it_waits_for_a_daemon_and_the_next_command_sends_it(reef_home: Home, ru
         with pytest.raises(Unreachable):
             outbox.flush(Client(reef_home.socket), lambda sent: None)
         assert [one.reports[0].feedback for one in outbox.waiting()] == ["kept"]
+        assert run_reef(reef_home, "status", "--json").json()["feedback_waits"] == 1
+        assert (
+            "feedback   1 said while no daemon ran; kept, sent to the next one\n" in run_reef(reef_home, "status").out
+        )
         with running_daemon(reef_home, config) as daemon:
-            result = run_reef(reef_home, "traces", "list", "--json")
+            result = run_reef(reef_home, "status", "--json")
             assert "sent what waited for the daemon: 1 piece of feedback" in result.err
             assert [one["feedback"] for one in daemon.get(f"/reef/records/{receipt}")["reports"]] == ["kept"]
             assert "waited" not in run_reef(reef_home, "traces", "list").err
+            outbox.put(Entry((replace(said, id="rep_other"),)))
+            assert "sent what waited" in run_reef(reef_home, "traces", "list").err
 
 
 _OPENED = """

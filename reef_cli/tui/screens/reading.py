@@ -153,9 +153,10 @@ def plain(text: str, width: int, *, marked: bool = False, name: str = "", data: 
 
 
 def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
-    """``head``, and beside it ``text``, as many lines as it needs."""
+    """``head``, and beside it ``text``, as many lines as it needs; ``text`` is their data."""
     indent = min(len(head), width // 2)
     parts = wrapped(text, width - indent)
     return [
-        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style) for n, part in enumerate(parts)
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style, data=text)
+        for n, part in enumerate(parts)
     ]

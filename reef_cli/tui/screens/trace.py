@@ -11,15 +11,15 @@ from textual.message import Message
 from textual.timer import Timer
 
 from daemon.core.errors import NotFound
-from reef_cli import conversation, exchanges, pages
+from reef_cli import conversation, pages
 from reef_cli.tui import transcript
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.live import Calls
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.exchange import Changes, Raw
+from reef_cli.tui.screens.exchange import Changes, Raw, send_curl
 from reef_cli.tui.screens.paged import Paged
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import bindings, off_loop
 from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.transcript import Item
 from reef_cli.tui.window import Row
@@ -113,6 +113,8 @@ class Trace(Rated, Paged):
         before, self._drawn = self._drawn, {}
         rows: list[Row] = []
         for item in self._items:
+            if self._hidden(item):
+                continue
             folded, known = self._folded(item), before.get(item.id)
             if known is None or known[:3] != (item, width, folded):
                 known = (item, width, folded, _rows(item, width, folded=folded))
@@ -123,6 +125,9 @@ class Trace(Rated, Paged):
     def _folded(self, item: Item) -> bool:
         return item.folds and self._unfolded == (item.id in self._toggled)
 
+    def _hidden(self, item: Item) -> bool:
+        return bool(item.under) and self._unfolded == (item.under in self._toggled)
+
     @property
     def _item(self) -> Item | None:
         row = self.list.selected
@@ -130,7 +135,9 @@ class Trace(Rated, Paged):
 
     def copied(self, row: Row) -> str:
         item = self._item
-        return str(item.record["receipt"]) if item is not None and item.record is not None else super().copied(row)
+        if item is None or item.record is None:
+            return self.session if item is not None and item.id == "session" else super().copied(row)
+        return str(item.record["receipt"])
 
     # -- finding, reading elsewhere -----------------------------------------------------------------
 
@@ -145,6 +152,7 @@ class Trace(Rated, Paged):
         while True:
             for one in self._items[at + 1 :] if step > 0 else self._items[:at][::-1]:
                 if words in one.searched.lower():
+                    self._toggled ^= {one.under} if self._hidden(one) else set()
                     self._toggled ^= {one.id} if self._folded(one) else set()
                     self.list.follow = False
                     self.draw()
@@ -225,12 +233,7 @@ class Trace(Rated, Paged):
         self.app.push_screen(Raw(self.desk, self.meant()[0]))
 
     def do_curl(self) -> None:
-        receipt, client = self.meant()[0]["receipt"], self.desk.client
-
-        async def run() -> None:
-            self.sent(await off_loop(exchanges.curl, client, receipt), f"{receipt} as a curl command")
-
-        Repeating(self, run).ask()
+        send_curl(self, self.meant()[0]["receipt"])
 
 
 def _rows(item: Item, width: int, *, folded: bool) -> list[Row]:

@@ -48,6 +48,11 @@ async def test_golden(reef_home: Home, fake: FakeDaemon, checks: list[int], size
         seen.golden(f"status-{size[0]}x{size[1]}")
 
 
+async def test_it_opens_at_its_first_line(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
+    async with opened(reef_home) as seen:
+        assert "> reef " in seen.marked
+
+
 async def test_pausing_and_going_on(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
     async with opened(reef_home) as seen:
         await seen.press("P")
@@ -64,6 +69,13 @@ async def test_checking_again(reef_home: Home, fake: FakeDaemon, checks: list[in
         await seen.press("r")
         await seen.until(lambda: len(checks) == 2)
         await seen.shows("checks: 2 troubles")
+
+
+async def test_a_fix_is_copied_as_it_can_be_run(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
+    async with opened(reef_home) as seen:
+        await seen.select("fix: reef models")
+        await seen.press("y")
+        await seen.shows("sent to the terminal: reef models add default")
 
 
 async def test_a_daemon_that_goes(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
