@@ -13,7 +13,6 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
 from reef_cli.tui.screens.rated import PINNING, RATING, Rated
-from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.text import inert, moment, number, one_line, rating
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import PAGE, Row, Want
@@ -142,6 +141,8 @@ class Traces(Rated):
         return row.id
 
     def do_open(self) -> None:
+        from reef_cli.tui.screens.trace import Trace  # not at import: the list is painted without it
+
         self.app.push_screen(Trace(self.desk, self._selected()))
 
     def meant(self) -> Sequence[Mapping[str, Any]]:
