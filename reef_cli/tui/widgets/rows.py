@@ -18,21 +18,27 @@ from reef_cli.tui import themes
 from reef_cli.tui.text import fit
 from reef_cli.tui.window import Row, Window
 
-_MARK, _NO_MARK = "> ", "  "
+#: What stands left of a row: whether it is selected, whether it is marked.
+_LEFT = 2
 
 
 class Column(NamedTuple):
-    """``width`` 0 takes what is left; ``least``: shown where the list is at least that wide."""
+    """``width`` 0 takes what is left; ``least``: shown where the list is at least that wide, and narrower than ``most``
+    where that is given."""
 
     title: str
     width: int = 0
     least: int = 0
     right: bool = False
+    most: int = 0
+
+    def fits(self, width: int) -> bool:
+        return width >= self.least and (not self.most or width < self.most)
 
 
 def aligned(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
     """The cells on one line of ``width`` columns."""
-    shown = [(column, cell) for column, cell in zip(columns, cells, strict=True) if width >= column.least]
+    shown = [(column, cell) for column, cell in zip(columns, cells, strict=True) if column.fits(width)]
     rest = width - sum(column.width for column, _ in shown) - (len(shown) - 1)
     words = [fit(cell, column.width or max(rest, 0), right=column.right) for column, cell in shown]
     return fit(" ".join(words), max(width, 0))
@@ -59,6 +65,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.follow = follow
         self.empty = empty
         self.cursor: str | None = None
+        self.marks: dict[str, Row] = {}
         self._goal: int | None = None  # a row to select as soon as it is loaded
         self._ours = False  # this scrolling is the program's, not the person's
 
@@ -104,6 +111,31 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if index is not None:
             self._reveal(index)
 
+    # -- marks --------------------------------------------------------------------------------------
+
+    def mark(self) -> None:
+        """The selected row, or not any more."""
+        row = self.selected
+        if row is not None and self.marks.pop(row.id, None) is None:
+            self.marks[row.id] = row
+        self.refresh()
+
+    def mark_range(self) -> bool:
+        """From the last mark to the selected row; False where that is out of reach."""
+        start = self.window.index(next(reversed(self.marks), None))
+        end = self.window.index(self.cursor)
+        if start is None or end is None:
+            return False
+        for n in range(min(start, end), max(start, end) + 1):
+            if (row := self.window.row(n)) is not None:
+                self.marks[row.id] = row
+        self.refresh()
+        return True
+
+    def unmark(self) -> None:
+        self.marks.clear()
+        self.refresh()
+
     # -- moving -------------------------------------------------------------------------------------
 
     def move(self, step: int) -> None:
@@ -120,6 +152,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.follow = False
         index = max(0, min(index, self.window.total - 1))
         row = self.window.row(index)
+        if row is None and not self.window.counted and self.window.rows:  # nobody knows what stands there
+            index = max(self.window.base, min(index, self.window.end - 1))
+            row = self.window.row(index)
         self._goal = None if row is not None else index
         if row is not None:
             self.cursor = row.id
@@ -199,8 +234,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             text = "  …" if index < self.window.total else f"  {self.empty}" if y == 0 and not self.window.total else ""
             return Strip([Segment(fit(text, width))], width).apply_style(self.rich_style)
         chosen = row.id == self.cursor
-        text = aligned(self.columns, row.cells, width - len(_MARK))
+        text = aligned(self.columns, row.cells, width - _LEFT)
         style = themes.style(self.app.theme, row.style)
         if chosen:
             style += Style(reverse=True, bold=True)
-        return Strip([Segment((_MARK if chosen else _NO_MARK) + text, style)], width).apply_style(self.rich_style)
+        return Strip(
+            [Segment((">" if chosen else " ") + ("*" if row.id in self.marks else " ") + text, style)], width
+        ).apply_style(self.rich_style)
