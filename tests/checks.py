@@ -11,6 +11,7 @@ import hashlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements" / "dev.txt"
 #: pytest's exit status where no test was chosen.
 _NO_TESTS = 5
+#: No half takes so long: one that does hangs, and is ended with the stacks of its threads.
+_LONGEST_SECONDS = 3600
 PACKAGES = ("reef_cli", "daemon", "adapters", "recipes", "tests", "bench")
 
 
@@ -142,6 +145,8 @@ def _beside(steps: list[Step]) -> list[Result]:
         while len(codes) < len(steps):
             time.sleep(0.1)
             for step in running.keys() - codes.keys():
+                if time.monotonic() - started > _LONGEST_SECONDS:
+                    running[step].send_signal(signal.SIGABRT)
                 if (code := running[step].poll()) is not None:
                     codes[step] = code, time.monotonic() - started
                     if step is steps[0]:

@@ -5,9 +5,10 @@ It speaks only to our own daemon, so it knows only what that sends: a length, ch
 """
 
 import json
+import math
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
@@ -16,14 +17,20 @@ from daemon.core.errors import ReefError, Unreachable
 
 #: Seconds of silence after which a daemon counts as hung.
 TIMEOUT = 30.0
+#: The same between two events: the daemon says something every 15 s.
+SILENCE = 20.0
+#: As long as it takes.
+_PATIENT = math.inf
 
 
 class Client:
     """``scope`` below is a scenario's name; None leaves it to the daemon."""
 
-    def __init__(self, path: Path, *, timeout: float | None = TIMEOUT) -> None:
+    def __init__(self, path: Path, *, timeout: float | None = TIMEOUT, silence: float = SILENCE) -> None:
         self.path = path
         self.timeout = timeout
+        self.silence = silence
+        self._streams: set[socket.socket] = set()
 
     def get(self, path: str, **query: object) -> Any:
         """Answer of a GET; parameters that are None are left out."""
@@ -36,7 +43,7 @@ class Client:
 
     def rows(self, path: str, **query: object) -> Iterator[bytes]:
         """A GET's lines as they are, while they come."""
-        with self._open("GET", _with_query(path, query), patient=True) as response:
+        with self._open("GET", _with_query(path, query), silence=_PATIENT) as response:
             yield from response
 
     def post(self, path: str, body: Mapping[str, object], *, scope: str | None = None) -> Any:
@@ -47,14 +54,14 @@ class Client:
 
     def lines(self, path: str, body: Mapping[str, object]) -> Iterator[Any]:
         """POST, then one JSON value a line as the daemon gets on. Waits as long as it takes between lines."""
-        with self._open("POST", path, body, patient=True) as response:
+        with self._open("POST", path, body, silence=_PATIENT) as response:
             for line in response:
                 if line.strip():
                     yield json.loads(line)
 
     def events(self, path: str) -> Iterator[tuple[str, Any]]:
-        """Server-sent events as (name, JSON data), until the daemon ends the stream."""
-        with self._open("GET", path, patient=True) as response:
+        """Server-sent events as (name, JSON data), until the daemon ends the stream or falls silent."""
+        with self._open("GET", path, silence=self.silence) as response:
             name, data = "message", b""
             for line in response:
                 field, _, value = line.rstrip(b"\r\n").partition(b":")
@@ -65,6 +72,12 @@ class Client:
                 elif not line.strip() and data:
                     yield name, json.loads(data)
                     name, data = "message", b""
+
+    def break_off(self) -> None:
+        """End every stream that is being read, from another thread: its reader sees a broken connection."""
+        for connection in list(self._streams):
+            with suppress(OSError):  # closed meanwhile
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None, scope: str | None = None) -> Any:
         with self._open(method, path, body, scope=scope) as response:
@@ -79,18 +92,22 @@ class Client:
         body: Mapping[str, object] | None = None,
         *,
         scope: str | None = None,
-        patient: bool = False,
+        silence: float | None = None,
     ) -> Iterator[Iterator[bytes]]:
-        """The response's body by lines; raises what the daemon answered where that is an error."""
+        """The response's body by lines; raises what the daemon answered where that is an error.
+
+        ``silence``: seconds between two lines of a stream after which the daemon counts as hung.
+        """
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(self.timeout)
+            connection.settimeout(allowed := self.timeout)
             try:
                 connection.connect(str(self.path))
                 connection.sendall(_request(method, path, body, scope))
                 with connection.makefile("rb") as stream:
                     status, headers = _head(stream)
-                    if patient and status < 400:
-                        connection.settimeout(None)
+                    if silence is not None and status < 400:
+                        connection.settimeout(allowed := None if silence == _PATIENT else silence)
+                        self._streams.add(connection)
                     content = _body(stream, headers)
                     if status >= 400:
                         raise error_from(status, b"".join(content))
@@ -98,9 +115,11 @@ class Client:
             except (FileNotFoundError, ConnectionRefusedError) as error:
                 raise Unreachable("the daemon is not running", hint="reef start") from error
             except TimeoutError as error:
-                raise Unreachable(f"the daemon has not answered for {self.timeout} s", hint="reef logs") from error
+                raise Unreachable(f"the daemon has not answered for {allowed or 0:g} s", hint="reef logs") from error
             except ConnectionError as error:
                 raise Unreachable(f"the daemon broke the connection off: {error}", hint="reef logs") from error
+            finally:
+                self._streams.discard(connection)
 
 
 def error_from(status: int, body: bytes) -> ReefError:

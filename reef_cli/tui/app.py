@@ -3,6 +3,8 @@
 It owns no facts. Nothing animates: an idle dashboard writes nothing to the terminal.
 """
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -13,6 +15,8 @@ from textual.theme import BUILTIN_THEMES
 from textual.theme import Theme as TextualTheme
 from textual.timer import Timer
 
+from daemon.core.client import TIMEOUT, Client
+from daemon.core.errors import ReefError
 from daemon.core.paths import Home
 from reef_cli.tui.desk import Clock, Desk
 from reef_cli.tui.feed import Feed
@@ -25,6 +29,11 @@ from reef_cli.tui.screens.traces import Traces
 from reef_cli.tui.themes import Theme
 
 _UPDATE_SECONDS: Final = 0.1
+#: A daemon that lives takes a reader of its events in a millisecond.
+_FEED_SECONDS: Final = 5.0
+
+#: A client that waits so many seconds for an answer.
+Connect = Callable[[float], Client]
 
 
 def textual_themes() -> dict[Theme, TextualTheme]:
@@ -42,14 +51,16 @@ class Dashboard(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
-    def __init__(self, home: Home, *, now: Clock, theme: Theme = "ansi") -> None:
+    def __init__(self, home: Home, *, now: Clock, theme: Theme = "ansi", connect: Connect | None = None) -> None:
+        """``connect`` makes the clients: by default of the home's daemon."""
         super().__init__(ansi_color=theme == "ansi")
         for known in textual_themes().values():
             self.register_theme(known)
         self.theme = theme
         self.animation_level = "none"
-        self.desk = Desk(home, now)
-        self.feed = Feed(self.desk.client, self.post_message)
+        connect = connect or (lambda timeout: Client(home.socket, timeout=timeout))
+        self.feed = Feed(connect(_FEED_SECONDS), self.post_message)
+        self.desk = Desk(home, now, connect(TIMEOUT), self.feed.doubt)
         self._timer: Timer | None = None
         self._interrupted = False
         self.add_mode(Place.TRACES, lambda: Traces(self.desk))
@@ -59,6 +70,8 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         self.switch_mode(Place.TRACES)
         self.feed.start()
+        if self.desk.replay is not None:
+            self.set_timer(self.desk.replay.left() + 0.1, self._changed)
 
     def on_unmount(self) -> None:
         self.feed.stop()
@@ -67,12 +80,31 @@ class Dashboard(App[None], inherit_bindings=False):
 
     def on_connected(self, message: Connected) -> None:
         self.desk.lost, self.desk.running = None, True
+        self._look_again()
         for panel in self._panels():
             panel.daemon_changed()
             panel.reload.ask()
 
     def on_lost(self, message: Lost) -> None:
         self.desk.lost, self.desk.running = message.reason, message.running
+        self._changed()
+
+    async def _look(self) -> None:
+        """What no event tells to one who connects: whether recording is paused, which version answers."""
+        try:
+            status = await asyncio.to_thread(self.desk.client.get, "/reef/status")
+        except ReefError:  # gone again, or of another version: that is told elsewhere
+            return
+        self.desk.look(status)
+        self._changed()
+        until = status["recording"]["until_ns"]
+        if until:  # no event tells that a pause is over
+            self.set_timer(max(until - self.desk.now(), 0) / 1e9 + 1, self._look_again)
+
+    def _look_again(self) -> None:
+        self.run_worker(self._look(), group="look", exclusive=True)
+
+    def _changed(self) -> None:
         for panel in self._panels():
             panel.daemon_changed()
 
@@ -86,9 +118,12 @@ class Dashboard(App[None], inherit_bindings=False):
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
             self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
+        paused = [event.data for event in events if event.name == "recording"]
+        if paused:
+            self.desk.hear_recording(paused[-1])
         rest = [event for event in events if event.name != "engine"]
         for panel in self._panels():
-            if engines:
+            if engines or paused:
                 panel.daemon_changed()
             if rest:
                 panel.heard(rest)

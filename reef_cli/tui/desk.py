@@ -1,11 +1,15 @@
 """What all screens share: the connection, the clock, what was rated, how the daemon is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from daemon.core.client import Client
 from daemon.core.paths import Home
+from daemon.core.version import __version__
 from reef_cli.tui.rating import Ratings
+from reef_cli.tui.replay import Replay
+from reef_cli.tui.text import moment, one_line
 
 Clock = Callable[[], int]
 
@@ -13,16 +17,50 @@ Clock = Callable[[], int]
 @dataclass(slots=True)
 class Desk:
     """``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
-    where none is there."""
+    where none is there. ``doubt`` is to be called when a request found no daemon.
+
+    ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers.
+    """
 
     home: Home
     now: Clock
-    client: Client = field(init=False)
+    client: Client
+    doubt: Callable[[], None]
     ratings: Ratings = field(init=False)
     lost: str | None = ""
     running: bool = True
     engine: str = ""
+    unrecorded: str = ""
+    other: str = ""
 
     def __post_init__(self) -> None:
-        self.client = Client(self.home.socket)
         self.ratings = Ratings(self.client)
+
+    @property
+    def replay(self) -> Replay | None:
+        return self.client if isinstance(self.client, Replay) else None
+
+    @property
+    def note(self) -> str:
+        """What stands above every screen though nothing is wrong with the connection."""
+        words = [self.replay.title() if self.replay else "", self.unrecorded, self.other]
+        return "; ".join(word for word in words if word)
+
+    def look(self, status: Mapping[str, Any]) -> None:
+        """Take what ``GET /reef/status`` told."""
+        self.hear_recording(status["recording"])
+        version = one_line(str(status["version"]), 20)
+        ours = version == __version__ or self.replay is not None
+        self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"
+
+    def hear_recording(self, state: Mapping[str, Any]) -> None:
+        """Take how recording is: of the status, or of a ``recording`` event."""
+        until, detail = state["until_ns"], state["detail"]
+        match state["state"]:
+            case "paused":
+                when = f" until {moment(until, self.now())}" if until else ""
+                self.unrecorded = f"recording is paused{when}: reef resume"
+            case "degraded":
+                self.unrecorded = f"nothing is recorded now ({one_line(detail or '', 60)}): reef doctor"
+            case _:
+                self.unrecorded = ""

@@ -29,6 +29,7 @@ class Feed:
         self._events: deque[Event] = deque(maxlen=_KEPT)
         self._lock = threading.Lock()
         self._told = False
+        self._doubted = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reef-feed", daemon=True)
 
@@ -36,8 +37,14 @@ class Feed:
         self._thread.start()
 
     def stop(self) -> None:
-        """The thread ends with the next event, or with the program."""
         self._stopped.set()
+        self._client.break_off()
+
+    def doubt(self) -> None:
+        """Somebody's request found no daemon: look whether it still takes connections. A stream that was open before
+        its socket's file was removed says nothing of that."""
+        self._doubted = True
+        self._client.break_off()
 
     def take(self) -> list[Event]:
         """What came since the last time."""
@@ -68,8 +75,10 @@ class Feed:
                 reason, running = f"the daemon broke off: {error}", True
             if self._stopped.is_set():
                 return
-            self._tell(Lost(reason, running=running))
-            self._stopped.wait(_PAUSES[min(tries, len(_PAUSES) - 1)])
+            doubted, self._doubted = self._doubted and connected, False
+            if not doubted:
+                self._tell(Lost(reason, running=running))
+                self._stopped.wait(_PAUSES[min(tries, len(_PAUSES) - 1)])
             tries += 1
 
     def _add(self, event: Event) -> None:

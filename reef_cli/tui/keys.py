@@ -78,6 +78,9 @@ KEYS: Final = (
     Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
 )  # fmt: skip
 
+#: What a recording cannot do: ids of the keys that change something.
+CHANGES: Final = frozenset(("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "start"))
+
 
 def at(place: Place) -> tuple[Key, ...]:
     """The keys that mean something there."""

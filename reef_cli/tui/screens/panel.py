@@ -17,6 +17,7 @@ from reef_cli.tui import keys
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
+from reef_cli.tui.replay import FIXED
 from reef_cli.tui.screens.dialogs import Confirm, Help
 from reef_cli.tui.widgets.lines import Banner, Keys, Line, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
@@ -83,6 +84,7 @@ class Panel(Screen[None]):
         self.said = Line()
         self.foot = Keys(keys.at(self.place), self.blocked)
         self.reload = Repeating(self, self.load)
+        self._unknown = ""
 
     def compose(self) -> ComposeResult:
         yield self.bar
@@ -109,6 +111,8 @@ class Panel(Screen[None]):
 
     def blocked(self, id: str) -> str | None:
         """Why that key cannot act now; None: it can."""
+        if self.desk.replay and id in keys.CHANGES:
+            return FIXED
         if id == "start":
             return None if self.desk.lost and not self.desk.running else "the daemon is running"
         if self.desk.lost is not None and id not in _ALONE:
@@ -118,10 +122,11 @@ class Panel(Screen[None]):
     def failed(self, error: ReefError) -> None:
         """A request failed. That nothing answers is the banner's to say."""
         if isinstance(error, Unreachable):
+            self.desk.doubt()
             return
         if isinstance(error, NotFound) and error.message.startswith("no GET /reef/"):
-            self.list.empty = f"this daemon does not know {self.place} yet: reef restart"
-            self.list.refresh()
+            self._unknown = f"this daemon does not know {self.place} yet: reef restart"
+            self.daemon_changed()
             return
         self.say(f"{error.message}{f' ({error.hint})' if error.hint else ''}")
 
@@ -134,8 +139,16 @@ class Panel(Screen[None]):
                 for n, name in enumerate(LISTS, 1)]  # fmt: skip
         self.bar.show(left=f"Reef  {' '.join(tabs)}", right=self.desk.engine)
         way = "trying again; reef logs" if self.desk.running else "s starts it, or: reef start"
-        self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else "")
+        self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
+        self.list.empty = self.nothing()
+        self.list.refresh()
         self.foot.refresh()
+
+    def nothing(self) -> str:
+        """What stands where there are no rows."""
+        if self.desk.lost is not None:
+            return "shown as soon as the daemon answers" if self.desk.lost else "connecting to the daemon …"
+        return self._unknown or self.empty
 
     def act(self, work: Callable[[], str]) -> None:
         """Run an action off the loop and say what it says."""

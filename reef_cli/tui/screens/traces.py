@@ -124,6 +124,10 @@ class Traces(Panel):
         else:
             self.fill.ask()
 
+    def nothing(self) -> str:
+        said = super().nothing()
+        return self.desk.unrecorded if said == self.empty and self.desk.unrecorded else said
+
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
         if why is None and id in _NEEDS_ROW and self.list.selected is None:

@@ -5,6 +5,7 @@ import os
 import pty
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -72,24 +73,68 @@ def test_the_end_of_input_ends_the_lines(served: Served, capsys: pytest.CaptureF
     assert capsys.readouterr().out.count("Say a trace's number") == 2
 
 
-def test_the_dashboard_opens_on_a_terminal_and_leaves_it_as_it_was(reef_home: Home) -> None:
-    """A real pseudo-terminal: alternate screen in, `q`, alternate screen out."""
+def on_a_pseudo_terminal(home: Home, *words: str, shown: bytes) -> tuple[int, bytes]:
+    """Run `reef tui` until it shows something, press `q`; exit code, and all that the terminal got."""
     pid, master = pty.fork()
     if pid == 0:
-        os.environ |= {"REEF_HOME": str(reef_home.root), "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-        os.execv(sys.executable, [sys.executable, "-m", "reef_cli.main", "tui", "--no-mouse"])
+        os.environ |= {"REEF_HOME": str(home.root), "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+        os.execv(sys.executable, [sys.executable, "-m", "reef_cli.main", "tui", *words])
     seen = b""
     pressed = False
     try:
         while True:
             seen += os.read(master, 65536)
-            if not pressed and b"the daemon is not running" in seen:
+            if not pressed and shown in seen:
                 pressed = bool(os.write(master, b"q"))
     except OSError:  # the other side is closed
         pass
     _, status = os.waitpid(pid, 0)
     os.close(master)
-    assert os.waitstatus_to_exitcode(status) == 0, seen
+    return os.waitstatus_to_exitcode(status), seen
+
+
+def test_the_dashboard_opens_on_a_terminal_and_leaves_it_as_it_was(reef_home: Home) -> None:
+    """A real pseudo-terminal: alternate screen in, `q`, alternate screen out."""
+    code, seen = on_a_pseudo_terminal(reef_home, "--no-mouse", shown=b"the daemon is not running")
+    assert code == 0, seen
     assert b"\x1b[?1049h" in seen
     assert b"\x1b[?1049l" in seen
     assert b"\x1b[?1000h" not in seen  # the mouse stays the terminal's
+
+
+def test_a_recording_of_the_real_daemon_is_played_without_it(served: Served, tmp_path: Path) -> None:
+    served.ask("what is to be recorded?", answer="this is")
+    file = tmp_path / "demo.jsonl"
+    code, seen = on_a_pseudo_terminal(served.home, "--record", str(file), shown=b"what is to be recorded?")
+    assert code == 0, seen
+    assert b"kB in " in seen
+    code, seen = on_a_pseudo_terminal(
+        Home(tmp_path / "nothing"), "--replay", str(file), shown=b"what is to be recorded?"
+    )
+    assert code == 0, seen
+    assert b"recording of 20" in seen
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--record", "a", "--replay", "b"), "--record and --replay do not go together"),
+        (("--speed", "2"), "--speed is of a recording"),
+        (("--replay", "a", "--speed", "0"), "--speed 0 is not between 0.1 and 100"),
+        (("--replay", "a", "--speed", "nan"), "--speed nan is not between 0.1 and 100"),
+        (("--replay", "/nowhere/a"), "cannot read /nowhere/a: No such file or directory"),
+        (("--record", "/dev/null"), "/dev/null is there already"),
+    ],
+)
+def test_recordings_that_cannot_be(
+    reef: Reef, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    on_a_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "xterm")
+    result = reef("tui", *words)
+    assert result.code == ExitCode.USAGE
+    assert message in result.err
+    monkeypatch.setenv("ACCESSIBLE", "1")
+    if "--replay" in words:
+        assert "error" in reef("tui", *words).err
