@@ -64,18 +64,22 @@ class Window:
         """Show exactly these."""
         self._set(list(rows), 0, len(rows))
 
-    def tail(self, fresh: Sequence[Row], total: int | None, *, whole: bool = False) -> None:
+    def tail(self, fresh: Sequence[Row], total: int | None, *, floor: int = 0) -> None:
         """The newest page, the oldest first. What is loaded stays where the page joins it. ``total`` None: nobody has
-        counted, and ``whole`` tells whether there is more."""
+        counted, and ``fresh`` is all there is from the place ``floor`` on."""
         ids = {row.id for row in fresh}
-        joined = bool(self.rows and fresh) and self.end >= self.total and fresh[0].seq <= self.rows[-1].seq
-        kept = [row for row in self.rows if row.id not in ids and row.seq < fresh[0].seq] if joined else []
+        reach = floor if total is None else fresh[0].seq if fresh else 0
+        joined = bool(self.rows) and self.end >= self.total and 0 < reach <= self.rows[-1].seq
+        kept = [row for row in self.rows if row.id not in ids and row.seq < reach] if joined else []
         rows = [*kept, *fresh][-MOST:]
         self.counted = total is not None
         if total is None:
-            above = self.base > 0 or len(kept) + len(fresh) > MOST if kept else not whole
-            total = len(rows) + above
+            more = self.base > 0 or len(kept) + len(fresh) > MOST if kept else floor > 0
+            total = len(rows) + more
         self._set(rows, max(total - len(rows), 0), max(total, len(rows)))
+
+    def clear(self) -> None:
+        self._set([], 0, 0)
 
     def before(self, older: Sequence[Row], *, whole: bool) -> None:
         """A page of older rows, the oldest first; ``whole`` when nothing is older than that."""
