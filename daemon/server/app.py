@@ -34,6 +34,7 @@ from daemon.server import (
     search,
     tasks,
     traces,
+    watching,
 )
 from daemon.server.auth import Guard
 from daemon.server.control import answer
@@ -67,6 +68,8 @@ _routes = [
     Route("/reef/rollups", search.rollups),
     Route("/reef/last", control.last),
     Route("/reef/events", feed.events),
+    Route("/reef/live", watching.listed),
+    Route("/reef/live/{receipt}", watching.watched),
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
     Route("/reef/undo", actions.undo, methods=["POST"]),
@@ -137,6 +140,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
+        live=runtime.live,
         server=runtime.config.server,
     )
 

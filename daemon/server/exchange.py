@@ -63,7 +63,7 @@ class Call:
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self._scope = scope
         self._redactor = redactor
-        self._wall = time.time_ns()
+        self.started_ns = time.time_ns()
         self._start = time.monotonic_ns()
         self._first: int | None = None
 
@@ -112,7 +112,7 @@ class Call:
             scenario=who.scenario,
             dialect=self.dialect,
             path=self._scope["path"],
-            started_ns=self._wall,
+            started_ns=self.started_ns,
             duration_us=(time.monotonic_ns() - self._start) // 1000,
             first_byte_us=None if self._first is None else (self._first - self._start) // 1000,
             request=self.request,

@@ -1,11 +1,12 @@
-"""``GET /reef/events``: what happens, as server-sent events: ``record``, ``report``, ``job``, ``release``, ``engine``.
+"""``GET /reef/events``: what happens, as server-sent events: ``record``, ``report``, ``job``, ``release``, ``engine``,
+``live``.
 
 Every event's id says how far its reader is, and `Last-Event-ID` goes on from there: all records since, from the store,
 and the news since, as far as they are kept. Where some are not, ``missed`` says so, and lists should be read again. A
-reader that is slow or gone holds nothing here.
+call that began (``live``) is told only while it goes on. A reader that is slow or gone holds nothing here.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from daemon.core.errors import UsageError
 from daemon.server.control import is_number, read, runtime
+from daemon.server.events import Changes, News
 from daemon.server.runtime import Runtime
 
 _PAGE: Final = 500
@@ -27,6 +29,10 @@ class Position:
 
     seq: int
     told: int
+    #: The last call that it was told of.
+    begun: int
+    #: The engines as it was told of them.
+    engines: bytes = b""
     #: Why the reader must read its lists again.
     missed: str | None = None
 
@@ -44,7 +50,7 @@ def _position(daemon: Runtime, given: str | None, newest: int) -> Position:
     """``SEQ.RUN.NUMBER`` as events carry it, or a record's number alone. Raises UsageError for anything else."""
     changes = daemon.changes
     if not given:
-        return Position(newest, changes.told)
+        return Position(newest, changes.told, daemon.live.begun)
     seq, *rest = given.split(".")
     run, told = rest if len(rest) == 2 else (changes.run, str(changes.told))
     if not is_number(seq) or len(rest) not in (0, 2) or not is_number(told):
@@ -52,7 +58,7 @@ def _position(daemon: Runtime, given: str | None, newest: int) -> Position:
             f"Last-Event-ID {given[:40]!r} is no event's id", hint="send back the id of an event as it was"
         )
     # A store that was put aside begins to count again: never wait for a number from before.
-    position = Position(min(int(seq), newest), min(int(told), changes.told))
+    position = Position(min(int(seq), newest), min(int(told), changes.told), daemon.live.begun)
     if run != changes.run:
         position.told, position.missed = 0, "the daemon was restarted"
     return position
@@ -67,29 +73,51 @@ async def _events(daemon: Runtime, at: Position) -> AsyncIterator[bytes]:
         )  # fmt: skip
 
     yield b": reef\n\n"
-    version, shown = -1, b""
+    version = -1
     while not daemon.stopping.is_set():
         seen = changes.version
         if seen != version:
             version = seen
             news, lost = changes.news(at.told)  # before the records: what is said of one comes after it
             page, _ = await read(daemon.store.records, after=str(at.seq), limit=_PAGE)
-            if lost or at.missed:
-                reason = at.missed or "more happened than is kept"
-                at.told, at.missed = news[0].number - 1 if news else changes.told, None
-                yield framed("missed", msgspec.json.encode({"reason": reason, "hint": "read the lists again"}))
+            if (missed := _missed(changes, news, lost, at)) is not None:
+                yield framed("missed", missed)
+            async for call in _begun(daemon, at):  # before the records: one of them may be the call's own
+                yield framed("live", call)
             for row in page:
                 at.seq = row.seq
                 yield framed("record", msgspec.json.encode(row))
             if len(page) == _PAGE:
                 version = -1
                 continue
-            for one in news:
-                at.told = one.number
-                yield framed(one.event, one.data)
-            engines = msgspec.json.encode([engine.status() for engine in daemon.router.engines()])
-            if engines != shown:
-                shown = engines
-                yield framed("engine", engines)
+            for event, data in _told(daemon, at, news):
+                yield framed(event, data)
         if await changes.after(version, _PATIENCE_SECONDS) == version:
             yield b": still here\n\n"
+
+
+def _missed(changes: Changes, news: list[News], lost: bool, at: Position) -> bytes | None:
+    """What to tell a reader that cannot be told all."""
+    if not lost and at.missed is None:
+        return None
+    reason = at.missed or "more happened than is kept"
+    at.told, at.missed = news[0].number - 1 if news else changes.told, None
+    return msgspec.json.encode({"reason": reason, "hint": "read the lists again"})
+
+
+async def _begun(daemon: Runtime, at: Position) -> AsyncIterator[bytes]:
+    """Calls that began meanwhile and go on; they are kept nowhere."""
+    for flight in daemon.live.since(at.begun):
+        at.begun = flight.number
+        yield msgspec.json.encode(await flight.told(daemon.store))
+
+
+def _told(daemon: Runtime, at: Position, news: list[News]) -> Iterator[tuple[str, bytes]]:
+    """The news, and the engines where they changed."""
+    for one in news:
+        at.told = one.number
+        yield one.event, one.data
+    engines = msgspec.json.encode([engine.status() for engine in daemon.router.engines()])
+    if engines != at.engines:
+        at.engines = engines
+        yield "engine", engines

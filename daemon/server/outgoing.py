@@ -4,6 +4,7 @@ It must never change, reorder or lose a byte of what it is fed.
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from starlette.types import Send
@@ -36,7 +37,10 @@ class Outgoing:
     def __init__(self, call: Call, send: Send) -> None:
         self._call = call
         self._send = send
-        self._captured: list[bytes] = []
+        #: The response's body so far, as `captured`; another list where another answer began.
+        self.chunks: list[bytes] = []
+        #: Set whenever there is more of it: by those who watch, None where nobody does.
+        self.watched: Iterable[asyncio.Event] | None = None
         self._room = RECORDED
         self._held = b""
         self._early = b""
@@ -93,7 +97,7 @@ class Outgoing:
 
     def captured(self) -> bytes:
         """The response's body so far, sent or held; its first 64 MiB."""
-        return b"".join(self._captured)
+        return b"".join(self.chunks)
 
     async def begin(self, status: int, headers: Headers) -> None:
         """Take status and headers; a stream's go out with its first word, and the receipt with them."""
@@ -117,7 +121,7 @@ class Outgoing:
     def take_back(self) -> None:
         """What began has said nothing, of which nothing has gone out: another answer may begin."""
         self.begun, self._relay = False, None
-        self._captured, self._room = [], RECORDED
+        self.chunks, self._room = [], RECORDED
         self._early = b""
 
     async def feed(self, chunk: bytes) -> None:
@@ -162,9 +166,11 @@ class Outgoing:
 
     def _capture(self, chunk: bytes) -> None:
         """Keep it for the record, up to what one may hold: a provider may send without end."""
-        self._captured.append(chunk[: self._room])
+        self.chunks.append(chunk[: self._room])
         self._call.cut = self._call.cut or len(chunk) > self._room
         self._room = max(0, self._room - len(chunk))
+        for event in self.watched or ():
+            event.set()
 
     def replace(self, status: int, headers: Headers, body: bytes) -> None:
         """Nothing has gone out: answer this instead."""
@@ -172,7 +178,7 @@ class Outgoing:
         self._call.stream = False
         self._call.encoding = ""
         self._headers = [*headers, *self._own()]
-        self._captured = [body]
+        self.chunks = [body]
         self._held, self._early = body, b""
         self._relay = None
 

@@ -7,7 +7,7 @@ response can rely on its record being on disk; a client that leaves stops the wo
 import asyncio
 import logging
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from starlette.types import Receive, Scope, Send
@@ -29,6 +29,7 @@ from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
+from daemon.server.live import Live
 from daemon.server.outgoing import Outgoing
 from daemon.server.recorder import Recorder
 from daemon.server.relaying import breaks, head_of, pass_on, refuse, worded
@@ -56,39 +57,30 @@ def passes(method: str, path: str) -> bool:
     return path.startswith("/v1/") and method not in ("HEAD", "OPTIONS") and not dots
 
 
+@dataclass(frozen=True, slots=True)
 class DataPlane:
     """Answers ``POST`` on the inference routes, and passes on what is no inference."""
 
-    def __init__(
-        self,
-        router: Router,
-        recorder: Recorder,
-        redactor: Redactor,
-        *,
-        heads: Heads,
-        checks: Checks,
-        server: ServerConfig,
-    ) -> None:
-        self._router = router
-        self._recorder = recorder
-        self._redactor = redactor
-        self._max_body = server.max_body_mb << 20
-        self._keepalive_seconds = server.keepalive_seconds
-        self._heads = heads
-        self._checks = checks
+    router: Router
+    recorder: Recorder
+    redactor: Redactor
+    heads: Heads
+    checks: Checks
+    live: Live
+    server: ServerConfig
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         dialect = ROUTES.get(scope["path"], Dialect.OTHER)
-        call = Call(dialect, scope, self._redactor)
+        call = Call(dialect, scope, self.redactor)
         outgoing = Outgoing(call, send)
         try:
             call.identity = identify(call.headers)
             # Nothing is done by what only reads.
             reads = "read" if scope["method"] == "GET" else None
-            call.unrecorded = reads or await self._recorder.unrecorded(call.identity.cwd)
-            call.served = self._heads.served(call.identity.scenario)
-            call.request = await read_body(scope, receive, self._max_body)
-            self._checks.arrived(call.identity)
+            call.unrecorded = reads or await self.recorder.unrecorded(call.identity.cwd)
+            call.served = self.heads.served(call.identity.scenario)
+            call.request = await read_body(scope, receive, self.server.max_body_mb << 20)
+            self.checks.arrived(call.identity)
         except ClientGone:
             return
         except asyncio.CancelledError:
@@ -128,7 +120,10 @@ class DataPlane:
         finally:
             outgoing.leave()
         response = outgoing.captured()
-        await self._recorder.record(call.exchange(response), call.transcript(response))
+        try:
+            await self.recorder.record(call.exchange(response), call.transcript(response))
+        finally:
+            self.live.end(call)
         if call.end is End.CANCELLED:
             return
         if call.broken:
@@ -137,15 +132,16 @@ class DataPlane:
 
     async def _serve(self, call: Call, outgoing: Outgoing) -> None:
         try:
-            body = await plain(call.request, call.headers.get("content-encoding", ""), self._max_body)
+            body = await plain(call.request, call.headers.get("content-encoding", ""), self.server.max_body_mb << 20)
         except TooLarge:
             call.request = b""  # nobody reads it for the record either
             raise
         peek = call.codec.peek(body)
         call.model_asked = peek.model
-        if peek.stream and self._keepalive_seconds:
-            outgoing.keep_alive(self._keepalive_seconds)
-        targets = self._router.targets(peek.model, call.dialect)
+        self.live.begin(call, outgoing)
+        if peek.stream and self.server.keepalive_seconds:
+            outgoing.keep_alive(self.server.keepalive_seconds)
+        targets = self.router.targets(peek.model, call.dialect)
         for target in targets[:-1]:
             if await self._ask(call, outgoing, target, body, last=False):
                 return
@@ -186,7 +182,7 @@ class DataPlane:
         """The body for an engine that keeps no conversations."""
         if call.dialect is not Dialect.RESPONSES or call.identity is None:
             return body
-        return await self._recorder.conversation(call.identity.scenario, body)
+        return await self.recorder.conversation(call.identity.scenario, body)
 
     async def _translate(self, call: Call, outgoing: Outgoing, target: Target, body: bytes, *, last: bool) -> bool:
         """As `_relay`, by an engine that speaks another dialect, or must not see what another engine sealed."""
@@ -209,7 +205,7 @@ class DataPlane:
         return True
 
     async def _generate(self, call: Call, outgoing: Outgoing, engine: TokenEngine, request: ChatRequest) -> None:
-        lora = self._heads.lora(call.served)
+        lora = self.heads.lora(call.served)
         events = engine.generate(request, lora=lora)
         try:
             try:
@@ -217,7 +213,7 @@ class DataPlane:
             except BadWeights as error:
                 if lora is None or call.identity is None:
                     raise
-                self._heads.unfit(call.identity.scenario, call.served, error)
+                self.heads.unfit(call.identity.scenario, call.served, error)
                 lora, events = None, engine.generate(request)
                 first = await anext(events)
             model = engine.status().model or request.model

@@ -26,6 +26,7 @@ from daemon.server.checks import Checks
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
 from daemon.server.learning import LearningSide, Seams, learning
+from daemon.server.live import Live
 from daemon.server.metrics import Metrics
 from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
@@ -57,6 +58,7 @@ class Runtime:
     releases: Releases
     heads: Heads
     learning: LearningSide
+    live: Live
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -115,6 +117,7 @@ async def running(
                 releases=releases,
                 heads=heads,
                 learning=side,
+                live=Live(redactor, changes.raise_one),
             )
             try:
                 yield runtime

@@ -164,6 +164,10 @@ class Store:
         """Raises NotFound."""
         return self._pool.read(sessions.session, id)
 
+    def session_of(self, scenario: str, keys: Sequence[str]) -> str | None:
+        """The id of the session that a call with these ids goes on in, strongest first; None where it is not known."""
+        return self._pool.read(sessions.of_keys, scenario, keys)
+
     def records(
         self,
         *,

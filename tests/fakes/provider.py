@@ -78,7 +78,7 @@ class Fault:
     ``status``: that error, in the dialect's shape, with ``headers``. ``drop``: the connection breaks before the first
     byte. ``after``: it breaks after so many events. ``hang``: nothing comes until the client leaves. ``error_after``:
     after so many events an error event ends the stream, inside the 200. ``wait``: so many seconds pass before anything
-    else, also before the answer; ``held``: until the test sets it.
+    else, also before the answer; ``held``: until the test sets it, after ``held_at`` events of the answer.
     """
 
     status: int | None = None
@@ -89,6 +89,7 @@ class Fault:
     error_after: int | None = None
     wait: float = 0.0
     held: threading.Event | None = None
+    held_at: int = 0
     #: What the error of ``status`` says.
     message: str = ""
 
@@ -167,8 +168,7 @@ class Provider:
         dialect = shape(asked, len(received.body))
         transport = self.transports[request.client or ("", 0)]
         await asyncio.sleep(fault.wait)
-        while fault.held is not None and not fault.held.is_set():
-            await asyncio.sleep(0.005)
+        await _let_go(fault, 0)
         if fault.drop:
             transport.abort()
         if fault.hang:
@@ -226,6 +226,7 @@ class Provider:
 
     async def _paced(self, events: list[bytes], fault: Fault, transport: asyncio.Transport) -> AsyncIterator[bytes]:
         for i, event in enumerate(events):
+            await _let_go(fault, i)
             if i == fault.after:
                 await asyncio.sleep(0.01)  # let what was written leave before the connection breaks
                 transport.abort()
@@ -263,6 +264,11 @@ class Provider:
         if received.path.startswith("/v1/moved"):
             return Response(status_code=307, headers={"location": "/v1/models"})
         return JSONResponse({"error": {"message": "not found", "type": "not_found_error"}}, 404)
+
+
+async def _let_go(fault: Fault, event: int) -> None:
+    while event == fault.held_at and fault.held is not None and not fault.held.is_set():
+        await asyncio.sleep(0.005)
 
 
 async def _left(request: Request) -> None:

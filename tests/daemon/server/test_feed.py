@@ -38,7 +38,8 @@ class Event(NamedTuple):
 class Following:
     """The event stream; entered once it has begun."""
 
-    def __init__(self, daemon: RunningDaemon, after: str | None = None) -> None:
+    def __init__(self, daemon: RunningDaemon, after: str | None = None, *, of: str = "/reef/events") -> None:
+        self._of = of
         self._path = str(daemon.home.socket)
         self._resume = "" if after is None else f"last-event-id: {after}\r\n"
 
@@ -46,7 +47,7 @@ class Following:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(20)
         self._socket.connect(self._path)
-        self._socket.sendall(f"GET /reef/events HTTP/1.1\r\nhost: localhost\r\n{self._resume}\r\n".encode())
+        self._socket.sendall(f"GET {self._of} HTTP/1.1\r\nhost: localhost\r\n{self._resume}\r\n".encode())
         self._lines = self._socket.makefile("r", encoding="utf-8")
         assert any(line.startswith(": reef") for line in self._lines)
         return self
