@@ -107,7 +107,14 @@ def _signal(signal: Mapping[str, Any]) -> str:
 def verdict(report: Mapping[str, Any]) -> str:
     """What was said: the score, the words, the answer as it should have been."""
     score = report["score"]
-    rated = [] if score is None else ["good" if score == 1 else "bad" if score == 0 else f"score {score:g}"]
+    given = output.scaled(report.get("metadata"))
+    rated = (
+        []
+        if score is None
+        else [given]
+        if given
+        else ["good" if score == 1 else "bad" if score == 0 else f"score {score:g}"]
+    )
     said = [output.one_line(report["feedback"], 200)] if report["feedback"] else []
     return ": ".join(rated + said + edited(report))
 

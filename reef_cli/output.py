@@ -7,7 +7,7 @@ inert before it is shown: no control character, escape sequence or bidirectional
 import json as _json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 #: Joiners that emoji and several scripts need; they are format characters, but change nothing outside their cluster.
@@ -81,6 +81,15 @@ def jsonl(value: object) -> None:
 
 def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def scaled(metadata: Mapping[str, Any] | None) -> str:
+    """``4 of 5``: how a score was given where neither good nor bad was meant; empty where it does not say."""
+    told = metadata or {}
+    scored, scale = told.get("scored"), told.get("scale")
+    if isinstance(scored, int) and isinstance(scale, list) and len(scale) == 2 and isinstance(scale[1], int):
+        return f"{scored} of {scale[1]}"
+    return ""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

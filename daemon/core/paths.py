@@ -72,6 +72,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "paused.json"
 
     @property
+    def outbox(self) -> Path:
+        """Feedback that waits for a daemon, a file an entry; made when there is some."""
+        return self.root / "outbox"
+
+    @property
     def login(self) -> Path:
         """What was written so that the daemon starts at login."""
         return self.root / "login.json"

@@ -21,7 +21,7 @@ from daemon.core.paths import Home
 from reef_cli.tui.desk import Clock, Desk
 from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
-from reef_cli.tui.messages import Connected, Heard, Lost
+from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.jobs import Jobs
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
@@ -60,7 +60,7 @@ class Dashboard(App[None], inherit_bindings=False):
         self.animation_level = "none"
         connect = connect or (lambda timeout: Client(home.socket, timeout=timeout))
         self.feed = Feed(connect(_FEED_SECONDS), self.post_message)
-        self.desk = Desk(home, now, connect(TIMEOUT), self.feed.doubt)
+        self.desk = Desk(home, now, connect(TIMEOUT), self.feed.doubt, self._tell)
         self._timer: Timer | None = None
         self._interrupted = False
         self.add_mode(Place.TRACES, lambda: Traces(self.desk))
@@ -72,14 +72,19 @@ class Dashboard(App[None], inherit_bindings=False):
         self.feed.start()
         if self.desk.replay is not None:
             self.set_timer(self.desk.replay.left() + 0.1, self._changed)
+        else:
+            self.desk.ratings.resume()
 
     def on_unmount(self) -> None:
         self.feed.stop()
+        self.desk.ratings.close()
 
     # -- the feed -----------------------------------------------------------------------------------
 
     def on_connected(self, message: Connected) -> None:
         self.desk.lost, self.desk.running = None, True
+        if self.desk.replay is None:
+            self.desk.ratings.wake()
         self._look_again()
         for panel in self._panels():
             panel.daemon_changed()
@@ -111,6 +116,14 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_heard(self, message: Heard) -> None:
         if self._timer is None:
             self._timer = self.set_timer(_UPDATE_SECONDS, self._update)
+
+    def _tell(self, text: str) -> None:
+        self.post_message(Told(text))
+
+    def on_told(self, message: Told) -> None:
+        for panel in self._panels():
+            panel.say(message.text)
+            panel.rated()
 
     def _update(self) -> None:
         self._timer = None

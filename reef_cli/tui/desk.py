@@ -17,7 +17,8 @@ Clock = Callable[[], int]
 @dataclass(slots=True)
 class Desk:
     """``lost`` says why the daemon does not answer ("" before the first try), None while it does; ``running`` is False
-    where none is there. ``doubt`` is to be called when a request found no daemon.
+    where none is there. ``doubt`` is to be called when a request found no daemon; ``tell`` takes a sentence about
+    what became of feedback, from any thread.
 
     ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers.
     """
@@ -26,6 +27,7 @@ class Desk:
     now: Clock
     client: Client
     doubt: Callable[[], None]
+    tell: Callable[[str], object]
     ratings: Ratings = field(init=False)
     lost: str | None = ""
     running: bool = True
@@ -34,7 +36,7 @@ class Desk:
     other: str = ""
 
     def __post_init__(self) -> None:
-        self.ratings = Ratings(self.client)
+        self.ratings = Ratings(self.home, self.client, self.tell)
 
     @property
     def replay(self) -> Replay | None:

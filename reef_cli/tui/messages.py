@@ -29,3 +29,11 @@ class Lost(Message):
         super().__init__()
         self.reason = reason
         self.running = running
+
+
+class Told(Message):
+    """What became of feedback: it is stored, it waits, or it was refused."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text

@@ -6,7 +6,8 @@ so joiners, variation selectors and skin tones go, and the people stand side by 
 """
 
 import time
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
 
@@ -95,6 +96,8 @@ def bar(done: int, total: int, width: int = 10) -> str:
     return f"[{'#' * full}{'.' * (width - full)}] {min(100, done * 100 // total)} %"
 
 
-def rating(score: float | None) -> str:
-    """A glyph and a word: colour alone says nothing."""
+def rating(score: float | None, metadata: Mapping[str, Any] | None = None) -> str:
+    """A glyph and a word: colour alone says nothing. ``metadata`` may say on which scale it was given."""
+    if score is not None and (given := output.scaled(metadata)):
+        return given
     return "" if score is None else "+ good" if score == 1 else "- bad" if score == 0 else f"~ {score:g}"

@@ -125,6 +125,7 @@ def _whole(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any
 
 
 def _report(report: Mapping[str, Any]) -> str:
-    said = [rating(report["score"]), one_line(report["feedback"] or ""), *edited(report)]
+    said = [rating(report["score"], report.get("metadata")), one_line(report["feedback"] or ""), *edited(report)]
     text = ": ".join(word for word in said if word)
-    return f"  * {text}{'  (undone)' if report['undone_ns'] else ''}"
+    waits = " …" if report.get("waiting") else ""
+    return f"  * {text}{'  (undone)' if report['undone_ns'] else ''}{waits}"

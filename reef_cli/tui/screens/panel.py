@@ -26,7 +26,8 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 #: What works without the daemon.
-_ALONE = {"down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", *LISTS}
+_ALONE = {"down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", *LISTS,
+          "good", "bad", "note", "undo"}  # fmt: skip
 
 
 def bindings(place: Place) -> list[Binding]:
@@ -108,6 +109,11 @@ class Panel(Screen[None]):
 
     def heard(self, events: Sequence[Event]) -> None:
         """Events came, at most ten times a second."""
+
+    def rated(self) -> None:
+        """Something became of feedback."""
+        if self.desk.lost is None:
+            self.reload.ask()
 
     def blocked(self, id: str) -> str | None:
         """Why that key cannot act now; None: it can."""

@@ -10,14 +10,14 @@ from reef_cli.tui import transcript
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.dialogs import Note
 from reef_cli.tui.screens.panel import bindings, off_loop
+from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.screens.reading import Reading
 from reef_cli.tui.transcript import Item
 from reef_cli.tui.window import Row
 
 
-class Trace(Reading):
+class Trace(Rated, Reading):
     place = Place.TRACE
     follow = True
     empty = "…"
@@ -26,15 +26,16 @@ class Trace(Reading):
     def __init__(self, desk: Desk, session: str) -> None:
         super().__init__(desk)
         self._session = session
+        self._trace: Mapping[str, Any] | None = None
         self._items: list[Item] = []
         self._receipts: set[str] = set()
         self._toggled: set[str] = set()
 
     async def load(self) -> None:
         trace = await off_loop(self.desk.client.get, f"/reef/traces/{segment(self._session)}")
-        self._items = transcript.items(trace, self.desk.now())
+        self._trace = trace
         self._receipts = {entry["record"]["receipt"] for entry in trace["records"]}
-        self.draw()
+        self.redraw()
 
     def lines(self, width: int) -> Sequence[Row]:
         return transcript.rows(self._items, self._toggled, width)
@@ -58,7 +59,7 @@ class Trace(Reading):
         item = self._item
         if why is None and id == "fold" and (item is None or not item.folds):
             return "there is nothing to unfold on this line"
-        if why is None and id in ("good", "bad", "clear", "note"):
+        if why is None and id in RATING:
             record = None if item is None else item.record
             if record is None:
                 return "no answer is selected: j goes down to one"
@@ -75,32 +76,20 @@ class Trace(Reading):
         self.list.follow = False
         self.draw(select=f"{item.id}:0")
 
-    def _record(self) -> Mapping[str, Any]:
+    def meant(self) -> Sequence[Mapping[str, Any]]:
         item = self._item
-        assert item is not None
-        assert item.record is not None
-        return item.record
+        return [item.record] if item is not None and item.record is not None else []
 
-    def do_good(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.rate(record, 1.0))
+    def named(self) -> str:
+        return f"the answer {self.meant()[0]['receipt']}"
 
-    def do_bad(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.rate(record, 0.0))
-
-    def do_clear(self) -> None:
-        record = self._record()
-        self.act(lambda: self.desk.ratings.clear(record))
-
-    def do_note(self) -> None:
-        record = self._record()
-
-        def send(text: str | None) -> None:
-            if text:
-                self.act(lambda: self.desk.ratings.note(record, text))
-
-        self.app.push_screen(Note(f"the answer {record['receipt']}"), send)
-
-    def do_undo(self) -> None:
-        self.act(self.desk.ratings.undo)
+    def redraw(self) -> None:
+        if self._trace is None:
+            return
+        waiting = self.desk.ratings.overlaid
+        entries = [
+            {**entry, "reports": waiting(entry["record"]["receipt"], entry["reports"])}
+            for entry in self._trace["records"]
+        ]
+        self._items = transcript.items({**self._trace, "records": entries}, self.desk.now())
+        self.draw()

@@ -1,12 +1,18 @@
 """Feedback from the dashboard on the real daemon: in the store, reversible, beside somebody else's."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from daemon.core.client import Client
+from daemon.core.paths import Home
 from reef_cli.tui.rating import Ratings
+from tests.fakes.daemon import RunningDaemon, start, until
+from tests.fakes.dashboard import FakeDaemon, session
+from tests.fakes.provider import Turn, running_provider
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
 from tests.reef_cli.tui.seen import Seen, dashboard
 
@@ -14,8 +20,25 @@ pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 
 def standing(served: Served, receipt: str) -> list[tuple[Any, Any]]:  # noqa: F811
-    reports = served.daemon.get(f"/reef/records/{receipt}")["reports"]
+    return given(served.daemon, receipt)
+
+
+def given(daemon: RunningDaemon, receipt: str) -> list[tuple[Any, Any]]:
+    reports = daemon.get(f"/reef/records/{receipt}")["reports"]
     return [(one["score"], one["feedback"]) for one in reports if not one["undone_ns"]]
+
+
+def ask(daemon: RunningDaemon, text: str) -> str:
+    body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    return daemon.post("/v1/chat/completions", body)[1]["x-reef-agent-record-id"]
+
+
+@contextmanager
+def ratings(served: Served) -> Iterator[tuple[Ratings, list[str]]]:  # noqa: F811
+    told: list[str] = []
+    made = Ratings(served.home, Client(served.home.socket), told.append)
+    yield made, told
+    made.close()
 
 
 async def opened(seen: Seen, title: str) -> None:
@@ -79,17 +102,131 @@ async def test_the_answer_under_the_cursor_is_rated(served: Served) -> None:  # 
         assert standing(served, two) == []
 
 
-async def test_undo_leaves_what_others_said_meanwhile(served: Served) -> None:  # noqa: F811
-    """Two dashboards and a shell rate one answer at the same time; each takes back only its own."""
-    receipt = await asyncio.to_thread(served.ask, "rated by several")
-    mine, theirs = Ratings(Client(served.home.socket)), Ratings(Client(served.home.socket))
+def test_undo_leaves_what_others_said_meanwhile(served: Served) -> None:  # noqa: F811
+    """Two dashboards rate one answer at the same time; each takes back only its own."""
+    receipt = served.ask("rated by several")
     record = served.daemon.get(f"/reef/records/{receipt}")
-    await asyncio.gather(*(asyncio.to_thread(who.rate, record, score)
-                           for who, score in ((mine, 1.0), (theirs, 0.0)) for _ in range(4)))  # fmt: skip
-    assert sorted(standing(served, receipt)) == [(0.0, None)] * 4 + [(1.0, None)] * 4
-    await asyncio.gather(*(asyncio.to_thread(mine.undo) for _ in range(4)))
-    assert standing(served, receipt) == [(0.0, None)] * 4
-    assert mine.undo() == "nothing was rated here yet; reef undo takes back what was said elsewhere"
+    with ratings(served) as (mine, told), ratings(served) as (theirs, _):
+        for _ in range(4):
+            mine.rate_many([record], 1.0)
+            theirs.rate_many([record], 0.0)
+        until(lambda: sorted(standing(served, receipt)) == [(0.0, None)] * 4 + [(1.0, None)] * 4, "all are stored")
+        for _ in range(5):
+            mine.undo()
+        until(lambda: standing(served, receipt) == [(0.0, None)] * 4, "mine are taken back")
+    assert told.count(f"undone: + good on {receipt}") == 4
+    assert "nothing was rated here yet; reef undo takes back what was said elsewhere" in told
+
+
+def test_many_are_rated_and_taken_back_with_one_undo(served: Served) -> None:  # noqa: F811
+    receipts = [served.ask(f"one of many {n}") for n in range(5)]
+    records = [served.daemon.get(f"/reef/records/{receipt}") for receipt in receipts]
+    sessions = [served.daemon.get(f"/reef/traces/{receipt}")["session"] for receipt in receipts]
+    with ratings(served) as (mine, told):
+        mine.rate_many(records, 0.0)
+        assert mine.pending(receipts[4]) == mine.pending(sessions[4]["id"]) == "- bad …"
+        until(lambda: "- bad: 5 answers; z takes them back" in told, "stored")
+        assert mine.pending(receipts[4]) == ""
+        mine.note_many(sessions, "all of them")
+        until(lambda: "noted: 5 answers; z takes them back" in told, "noted")
+        assert [standing(served, one) for one in receipts] == [[(0.0, None), (None, "all of them")]] * 5
+        mine.clear_many(sessions)
+        until(lambda: "cleared: 5 answers; z brings them back" in told, "cleared")
+        assert [standing(served, one) for one in receipts] == [[(None, "all of them")]] * 5
+        mine.undo()
+        until(lambda: "brought back: - bad on 5 answers" in told, "brought back")
+        mine.undo()
+        until(lambda: "undone: all of them on 5 answers" in told, "undone")
+        mine.undo()
+        until(lambda: "undone: - bad on 5 answers" in told, "undone")
+    assert [standing(served, one) for one in receipts] == [[(0.0, None)]] * 5
+
+
+def test_a_clear_right_after_a_rating_takes_that_one_back(served: Served) -> None:  # noqa: F811
+    receipt = served.ask("rated and cleared")
+    record = served.daemon.get(f"/reef/records/{receipt}")
+    with ratings(served) as (mine, told):
+        mine.rate_many([record], 1.0)
+        mine.clear_many([record])
+        mine.undo()
+        until(lambda: f"brought back: + good on {receipt}" in told, "brought back")
+        mine.clear_many([record])
+        mine.clear_many([record])
+        until(lambda: f"nothing to clear: {receipt} has no rating" in told, "nothing is left to clear")
+    assert standing(served, receipt) == []
+
+
+def test_what_is_refused_is_told_and_no_longer_waits(served: Served) -> None:  # noqa: F811
+    gone = {"id": "ses_00000000000000000000000000", "scenario": "default"}
+    with ratings(served) as (mine, told):
+        mine.rate_many([gone], 1.0)
+        until(lambda: any(one.startswith("refused: session ses_0") for one in told), "refused")
+        assert mine.pending(gone["id"]) == ""
+        mine.clear_many([gone])
+        until(lambda: any("has no answer to rate" in one for one in told[1:]), "not cleared")
+        mine.undo()
+        assert told[-1].startswith("nothing was rated here yet")
+
+
+def test_a_disk_that_takes_nothing_is_told(reef_home: Home) -> None:
+    reef_home.outbox.write_text("in the way")
+    told: list[str] = []
+    mine = Ratings(reef_home, Client(reef_home.socket), told.append)
+    mine.rate_many([{"id": "ses_1", "scenario": "default"}], 1.0)
+    mine.close()
+    assert told[0].startswith("not kept: ")
+    assert mine.pending("ses_1") == ""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_what_waits_is_seen_as_such(reef_home: Home, size: tuple[int, int]) -> None:
+    fake = FakeDaemon(reef_home.socket)
+    with fake.running():
+        fake.sessions = [session(n) for n in range(1, 5)]
+        async with dashboard(reef_home, size) as seen:
+            await seen.shows("session 4")
+            await asyncio.to_thread(fake.stop)
+            await seen.shows("! the daemon")
+            await seen.press("plus", "k", "minus", "k", "c", *"a note", "enter", "k", "plus", "z")
+            await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
+            await seen.shows("undo … ", "note … ", "- bad … ", "+ good … ", "kept until the daemon is back")
+            await seen.press("j")
+            seen.golden(f"waiting-{size[0]}x{size[1]}")
+            fake.start()
+
+
+async def test_while_the_daemon_is_gone_feedback_waits_and_says_so(reef_home: Home) -> None:
+    """Rated and noted while nothing listens, taken back too; the next daemon gets what is left, once."""
+    with running_provider() as provider:
+        provider.turns = (Turn("an answer"), Turn("another"))
+        daemon = await asyncio.to_thread(start, reef_home, provider.config())
+        receipts = [ask(daemon, f"asked before it went {n}") for n in range(2)]
+        async with dashboard(reef_home) as seen:
+            await seen.shows("asked before it went 1")
+            await asyncio.to_thread(daemon.stop)
+            await seen.shows("! the daemon")
+            await seen.press("plus")
+            await seen.until(lambda: "+ good …" in seen.marked)
+            await seen.shows("+ good the last answer: kept until the daemon is back")
+            await seen.press("c", *"not lost", "enter")
+            await seen.until(lambda: "note …" in seen.marked)
+            await seen.press("k", "minus", "z")
+            await seen.until(lambda: "undo …" in seen.marked)
+            await seen.press("0")
+            await seen.shows(": s starts it")
+        async with dashboard(reef_home) as seen:  # another one, after that one was left
+            await seen.shows("4 pieces of feedback from before wait for the daemon")
+            daemon = await asyncio.to_thread(start, reef_home, provider.config())
+            try:
+                await seen.shows("asked before it went 1")
+                await seen.until(lambda: len(given(daemon, receipts[1])) == 2)
+                assert given(daemon, receipts[1]) == [(1.0, None), (None, "not lost")]
+                await seen.until(lambda: not list(reef_home.outbox.glob("*.json")))
+                assert given(daemon, receipts[0]) == []
+                await seen.until(lambda: "+ good" in seen.marked)
+                assert "…" not in seen.marked
+            finally:
+                await asyncio.to_thread(daemon.stop)
 
 
 async def test_a_rating_from_a_shell_shows(served: Served) -> None:  # noqa: F811
