@@ -134,6 +134,12 @@ def of_keys(reader: Reader, scenario: str, keys: Sequence[str]) -> str | None:
     return str(uid)
 
 
+def named(reader: Reader, uids: Sequence[str]) -> list[SessionRow]:
+    """Those that are there, latest activity first."""
+    rows = reader.db.execute(f"{_ROW} WHERE s.uid IN ({marks(uids)}) ORDER BY s.updated_seq DESC", uids).fetchall()
+    return [_row(reader, row) for row in rows]
+
+
 def placed(reader: Reader, id: int, seq: int) -> SessionRow:
     """A session that is there, at its place in some list."""
     return replace(_row(reader, reader.db.execute(f"{_ROW} WHERE s.id = ?", (id,)).fetchone()), seq=seq)

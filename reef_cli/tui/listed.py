@@ -21,7 +21,7 @@ COLUMNS: Final = (
     Column("cost", 8, least=96, right=True),
     Column("latency", 7, least=96, right=True),
     Column("release", 8, least=110),
-    Column("scenario", 14, least=118),
+    Column("scenario", 14, least=112),
     Column("folded", 22, least=136),
     Column("", 3, least=56, most=136, right=True),
     Column("trace"),
@@ -29,7 +29,7 @@ COLUMNS: Final = (
 #: Records that are asked for when a session is unfolded; the trace itself has all.
 MOST_UNFOLDED: Final = 200
 _WORDS: Final = {"subagents": "sub", "side": "side", "retries": "retry"}
-_KINDS: Final = {"subagent": "sub-agent", "side": "side call", "retry": "retry"}
+_KINDS: Final = {"subagent": "sub", "side": "side", "retry": "retry"}
 
 
 def session_row(session: Mapping[str, Any], now_ns: int, pending: str = "", *, unfolded: bool = False) -> Row:

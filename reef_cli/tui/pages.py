@@ -44,6 +44,15 @@ class Pages:
         page: Mapping[str, Any] = self._client.get("/reef/sessions", q=asked.query or None, sort=order, **place)
         return page
 
+    def now(self, view: tuple[int, int]) -> list[Mapping[str, Any]]:
+        """The sessions in view as they are now, where they stand in this list. Blocking. Raises ReefError."""
+        rows = [row for n in range(view[0], view[1] + 1) if (row := self._window.row(n)) and not row.under]
+        if not rows:
+            return []
+        found = self._client.get("/reef/sessions", ids=",".join(row.id for row in rows))["items"]
+        places = {row.id: row.seq for row in rows}
+        return [{**session, "seq": places[session["id"]]} for session in found]
+
     def newest(self, asked: Asked, told: Mapping[str, Any], rows: Sequence[Row], extra: int) -> None:
         """The newest page; ``extra`` lines in the list are no sessions."""
         if asked != self.shown:
@@ -56,6 +65,18 @@ class Pages:
         if self._window.rows[:1] != kept or not kept:
             self._reached = floor
         self.end = self._window.rows[-1].seq if self._window.rows else 0
+
+    def later(self, rows: Sequence[Row]) -> None:
+        """All there is behind the end."""
+        first = self._window.rows[:1]
+        self._window.after(rows, whole=True)
+        self._kept(first)
+        self.end = max(self.end, *(row.seq for row in rows)) if rows else self.end
+
+    def _kept(self, first: Sequence[Row]) -> None:
+        """How far was looked holds only for rows that are still there."""
+        if self._window.rows[:1] != first:
+            self._reached = 0
 
     def want(self, view: tuple[int, int]) -> Want | None:
         window = self._window
@@ -82,8 +103,9 @@ class Pages:
                 self._window.before(rows, whole=whole)
                 self._reached = int(told["next"] or 0)
             case "after":
+                first = self._window.rows[:1]
                 self._window.after(rows, whole=whole)
-                self._reached = 0
+                self._kept(first)
             case "jump":
                 self._window.jump(rows, want.first, whole=whole)
                 self._reached, self.from_start = 0, False

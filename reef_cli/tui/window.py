@@ -105,13 +105,12 @@ class Window:
         base = max(self.total - len(rows), 0) if whole else first
         self._set(list(rows), base, max(self.total, base + len(rows)))
 
-    def unfold(self, id: str, rows: Sequence[Row]) -> None:
+    def unfold(self, row: Row, rows: Sequence[Row]) -> None:
         """Show ``rows`` under that row and no others; with none it is folded again."""
-        place = self._index.get(id)
-        gone = [row for row in self.rows if row.under == id]
-        if place is None:
-            return
-        shown = [row for row in self.rows if row.under != id]
+        self.update([row])
+        gone = [one for one in self.rows if one.under == row.id]
+        shown = [one for one in self.rows if one.under != row.id]
+        place = next(n for n, one in enumerate(shown) if one.id == row.id)
         shown[place + 1 : place + 1] = rows
         self._set(shown, self.base, self.total + len(rows) - len(gone))
 

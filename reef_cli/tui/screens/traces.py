@@ -43,6 +43,7 @@ class Traces(Rated):
         self.fill = Repeating(self, self._fill)
         self.filter = Filter("words, or agent:pi status:error since:2d … ↑ before   Enter keeps   Esc all")
         self.unfolded: dict[str, list[Row]] = {}
+        self._held: dict[str, int] = {}  # records of a session when it was unfolded
 
     def compose(self) -> ComposeResult:
         for widget in super().compose():
@@ -53,12 +54,13 @@ class Traces(Rated):
     # -- loading ------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        asked = self.asked
+        asked, following, window = self.asked, self.list.follow, self.list.window
+        away = window.end < window.total or not asked.query
         try:
-            if asked != self.pages.shown or self.list.follow or not self.list.window.rows:
+            if asked != self.pages.shown or not window.rows or (following and away):
                 await self._load_newest(asked)
             else:
-                await self._load_view()
+                await self._load_later(following)
         except UsageError as error:
             if asked == self.asked:  # the last good result stays
                 self.asked = self.pages.shown
@@ -70,7 +72,7 @@ class Traces(Rated):
         await self._unfold_again(told["items"])
         if asked != self.asked:
             return  # it was typed on: the last one wins
-        if changed := asked != self.pages.shown:
+        if asked != self.pages.shown:
             self.list.follow = True
             self.say("")
         if self.list.follow or not self.list.window.rows:
@@ -78,30 +80,34 @@ class Traces(Rated):
             extra = sum(len(lines) for lines in self.unfolded.values())
             self.list.change(lambda _: self.pages.newest(asked, told, rows, extra))
             self._count(set())
-        if changed:
-            self.daemon_changed()
-            self.fill.ask()
+        self.daemon_changed()
+        self.fill.ask()
 
-    async def _load_view(self) -> None:
-        """It stands still: only what was said about the rows in view, and how many are new at the end."""
-        first, last = self.list.view
-        row = next((found for n in range(last, first - 1, -1) if (found := self.list.window.row(n))), None)
-        if row is None:
+    async def _load_later(self, following: bool) -> None:
+        """What is in view as it is now, and, where it is not counted as it comes, what is behind the end."""
+        sessions = await off_loop(self.pages.now, self.list.view)
+        self.list.change(lambda window: window.update([self._row(session) for session in sessions]))
+        shown = self.pages.shown
+        if shown.counted:
             return
-        told = await off_loop(self.pages.get, self.pages.shown, before=row.seq + 1, limit=last - first + 1)
-        await self._unfold_again(told["items"])
-        rows = self._rows(told["items"])
-        self.list.change(lambda window: window.update(rows))
-        if not self.pages.shown.counted:
-            newer = await off_loop(self.pages.get, self.pages.shown, after=self.pages.end, limit=PAGE)
-            self._count({session["id"] for session in newer["items"]})
+        told = await off_loop(self.pages.get, shown, after=self.pages.end, limit=PAGE)
+        if shown != self.asked:
+            return
+        if not following:
+            self._count({session["id"] for session in told["items"]})
+        elif told["next"] is None:
+            await self._unfold_again(told["items"])
+            rows = self._rows(told["items"])
+            self.list.change(lambda _: self.pages.later(rows))
+            self._count(set())
+        else:
+            self.list.change(lambda window: window.clear())
+            self.reload.ask()
 
     async def _fill(self) -> None:
         """Fetch what the view lacks, page by page."""
         while (want := self.pages.want(self.list.view)) is not None:
             place = {"before" if want.kind == "before" else "after": want.seq}
-            if want.kind == "jump" and self.pages.shown.counted:
-                place = {"after": want.seq}
             asked, edge = self.asked, self.pages.edge(want)
             told = await off_loop(self.pages.get, self.pages.shown, limit=PAGE, **place)
             if asked != self.asked or edge != self.pages.edge(want):
@@ -109,6 +115,8 @@ class Traces(Rated):
             items = reversed(told["items"]) if want.kind == "before" else told["items"]
             rows = self._rows(items)
             self.list.change(lambda _, want=want, rows=rows, told=told: self.pages.join(want, rows, told))  # type: ignore[misc]
+            if want.kind == "jump" and not self.pages.shown.counted:
+                self.list.to(0)
             if want.kind == "after" and told["next"] is None:
                 self._count(set())
             self._show_state()
@@ -140,7 +148,7 @@ class Traces(Rated):
         parts = [f"{len(self.list.marks)} marked"] if self.list.marks else []
         window, shown = self.list.window, self.pages.shown
         if shown.query:
-            parts.append(f"{len(window.rows)}{'' if window.end - window.base == window.total else '+'} fit")
+            parts.append(f"{len(window.rows)}{'' if len(window.rows) == window.total else '+'} fit")
         if shown.order is not Order.ACTIVITY:
             parts.append(f"by {shown.order}")
         if self.waiting:
@@ -200,7 +208,7 @@ class Traces(Rated):
         self.filter.open()
 
     def on_filter_typed(self, message: Filter.Typed) -> None:
-        query = typed(self.filter.value.strip())
+        query = typed(self.filter.value)
         if query != self.asked.query:
             self.asked = Asked(query, Order.ACTIVITY if query else self.asked.order)
             self.reload.ask()
@@ -242,20 +250,20 @@ class Traces(Rated):
         self.run_worker(self._expand(row))
 
     async def _expand(self, row: Row) -> None:
-        self.unfolded[row.id] = await self._beside(row)
+        await self._look_beside(row)
         self._refold(row.id)
 
-    async def _beside(self, row: Row) -> list[Row]:
+    async def _look_beside(self, row: Row) -> None:
         query = f"session:{row.id} -kind:main"
         told = await off_loop(self.desk.client.get, "/reef/search", q=query, limit=MOST_UNFOLDED)
-        return unfolded_rows(row, [hit["record"] for hit in told["items"]], self.desk.now())
+        self._held[row.id] = row.data["records"]
+        self.unfolded[row.id] = unfolded_rows(row, [hit["record"] for hit in told["items"]], self.desk.now())
 
     async def _unfold_again(self, sessions: Sequence[Mapping[str, Any]]) -> None:
         """What is unfolded of these, where there is more of it now."""
         for session in sessions:
-            lines = self.unfolded.get(session["id"])
-            if lines and lines[0].seq != session["seq"]:
-                self.unfolded[session["id"]] = await self._beside(self._row(session))
+            if session["id"] in self.unfolded and self._held[session["id"]] != session["records"]:
+                await self._look_beside(self._row(session))
 
     def do_collapse(self) -> None:
         row = self.list.selected
@@ -270,9 +278,8 @@ class Traces(Rated):
         row = None if index is None else self.list.window.row(index)
         if row is None:
             return
-        fresh = self._row(row.data)
         self.list.follow = False
-        self.list.change(lambda window: (window.update([fresh]), window.unfold(id, self.unfolded.get(id, [])))[0])
+        self.list.change(lambda window: window.unfold(self._row(row.data), self.unfolded.get(id, [])))
         self.foot.refresh()
 
     # -- feedback -----------------------------------------------------------------------------------

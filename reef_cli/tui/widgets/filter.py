@@ -4,17 +4,28 @@ Esc, and what was kept before comes back with ↑.
 
 from typing import ClassVar, Final
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import Input
+from textual.widgets import Input, Static
+
+from reef_cli.tui.text import inert
 
 #: Letters that follow one another faster ask once.
 _SETTLED_SECONDS: Final = 0.12
 
 
-class Filter(Input):
-    DEFAULT_CSS = "Filter { display: none; border: none; height: 1; padding: 0 1; }"
+class Box(Input):
+    """What is pasted is inert, as what agents say is."""
+
+    def replace(self, text: str, start: int, end: int) -> None:
+        super().replace(inert(text), start, end)
+
+
+class Filter(Horizontal):
+    DEFAULT_CSS = "Filter { display: none; height: 1; } Filter > Static { width: 2; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "drop", show=False),
         Binding("up", "remember(-1)", show=False),
@@ -28,21 +39,30 @@ class Filter(Input):
         """The person goes back to the list."""
 
     def __init__(self, placeholder: str) -> None:
-        super().__init__(placeholder=placeholder, select_on_focus=False)
-        self.cursor_blink = False
+        super().__init__()
+        self.box = Box(placeholder=placeholder, compact=True, select_on_focus=False)
+        self.box.cursor_blink = False
         self._timer: Timer | None = None
         self._kept: list[str] = []
         self._place = 0
 
+    def compose(self) -> ComposeResult:
+        yield Static("/ ", markup=False)
+        yield self.box
+
+    @property
+    def value(self) -> str:
+        return self.box.value.strip()
+
     def open(self) -> None:
         self.display = True
         self._place = len(self._kept)
-        self.focus()
-        self.cursor_position = len(self.value)
+        self.box.focus()
+        self.box.cursor_position = len(self.box.value)
 
     def drop(self) -> None:
         """Nothing is asked for any more."""
-        self.value = ""
+        self.box.value = ""
         self.display = False
         self._settle()
 
@@ -54,10 +74,9 @@ class Filter(Input):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        text = self.value.strip()
-        if text:
-            self._kept = [*(one for one in self._kept if one != text), text]
-        self.display = bool(text)
+        if self.value:
+            self._kept = [*(one for one in self._kept if one != self.value), self.value]
+        self.display = bool(self.value)
         self._settle()
         self.post_message(self.Left())
 
@@ -68,8 +87,8 @@ class Filter(Input):
     def action_remember(self, step: int) -> None:
         """What was kept, further back or nearer; below the last one stands nothing."""
         self._place = max(0, min(self._place + step, len(self._kept)))
-        self.value = self._kept[self._place] if self._place < len(self._kept) else ""
-        self.cursor_position = len(self.value)
+        self.box.value = self._kept[self._place] if self._place < len(self._kept) else ""
+        self.box.cursor_position = len(self.box.value)
 
     def _settle(self) -> None:
         if self._timer is not None:
