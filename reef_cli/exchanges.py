@@ -9,7 +9,6 @@ Side = Literal["request", "response"]
 
 #: A command longer than this is no command to paste; terminals cut what they are given to copy, too.
 _INLINE: Final = 32_000
-_KEPT: Final = "\n\t"
 
 
 def text(client: Client, receipt: str, side: Side) -> str:
@@ -19,9 +18,11 @@ def text(client: Client, receipt: str, side: Side) -> str:
 
 def escaped(body: str) -> str:
     """What a terminal could act on as JSON escapes: within a JSON string they mean the same."""
-    if body.isprintable():
-        return body
-    return "".join(char if char.isprintable() or char in _KEPT else _escape(char) for char in body)
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in body.split("\n"))
+
+
+def _escaped(line: str) -> str:
+    return "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in line)
 
 
 def _escape(char: str) -> str:

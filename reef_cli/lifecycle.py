@@ -29,6 +29,8 @@ START_SECONDS: Final = 60.0
 #: A daemon that listens answers a liveness probe in a millisecond; this long means that it hangs.
 PROBE_SECONDS = 5.0
 DRAIN_SECONDS: Final = 30.0
+#: Between two steps of a daemon's start or end.
+_SETTLE_SECONDS: Final = 2.0
 _TAIL_LINES: Final = 15
 
 
@@ -71,6 +73,7 @@ def ensure_daemon(home: Home, command: Sequence[str] = DAEMON) -> Client:
                 stop_daemon(home)
                 health = None
             if health is None:
+                _refuse_to_start_beside(home)
                 _start(home, command, lock)
     client = Client(home.socket)
     if _feedback_waits(home):
@@ -148,6 +151,19 @@ def _kill_hint(home: Home) -> str:
 
     state = read_state(home)
     return f"kill {state.pid}; reef logs tells what it was doing" if state else "reef logs"
+
+
+def _refuse_to_start_beside(home: Home) -> None:
+    """Raises Unreachable where a daemon lives that nobody can reach: somebody removed its socket. One that is starting
+    or ending has no state file.
+    """
+    from daemon.core.discovery import read_state
+
+    def settled() -> bool:
+        return home.socket.exists() or not lives(home) or read_state(home) is None
+
+    if not _until(settled, _SETTLE_SECONDS):
+        raise Unreachable("the daemon runs, but its socket is gone", hint=_kill_hint(home))
 
 
 @contextmanager

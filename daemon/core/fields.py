@@ -45,6 +45,7 @@ FIELDS: Final[dict[str, Known]] = {
     "kind": Known("which line of the session it is on", "kind:side", tuple(Kind)),
     "status": Known("how it ended, or its HTTP status", "status:429", (*End, "failed")),
     "has": Known("what it comes with", "has:feedback", ("feedback", "note", "error", "tools", "secret", "signal")),
+    "is": Known("what a person made of its session", "is:pinned", ("pinned",)),
     "signal": Known("what happened after it", "signal:stopped", tuple(SignalName)),
     "score": Known("a rating that stands on it", "score:bad", units={"": 1}, named={"good": 1, "bad": 0}),
     "tokens": Known("tokens in and out", "tokens:>50k", units={"": 1, "k": 1e3, "m": 1e6}),

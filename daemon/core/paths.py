@@ -29,6 +29,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "config.yaml"
 
     @property
+    def dashboard(self) -> Path:
+        """How the person wants the dashboard, see `reef_cli.tui.settings`."""
+        return self.root / "tui.yaml"
+
+    @property
     def database(self) -> Path:
         return self.root / "store" / "reef.db"
 

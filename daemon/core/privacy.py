@@ -19,7 +19,8 @@ class AuditRow:
 @dataclass(frozen=True, slots=True)
 class Purge:
     """What is to be forgotten: records for which all that is given holds. ``before_ns``: of sessions whose last record
-    is older; ``repository``: of sessions in that folder or below. ``sums``: those by hour and day forget them, too.
+    is older; ``repository``: of sessions in that folder or below. ``sums``: those by hour and day forget them, too;
+    ``pinned``: so do sessions that are pinned.
     """
 
     sessions: tuple[str, ...] = ()
@@ -28,12 +29,14 @@ class Purge:
     scenario: str | None = None
     repository: str | None = None
     sums: bool = True
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
     """What went, or would. ``kept_messages`` are held by other records, too. ``releases`` and ``jobs`` learned from it:
-    releases stay as they are. ``compacted``: the database file was written anew.
+    releases stay as they are. Of the sessions that are pinned, ``pinned`` went and ``kept_pinned`` stay. ``compacted``:
+    the database file was written anew.
     """
 
     records: int = 0
@@ -44,5 +47,7 @@ class Purged:
     releases: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
     compacted: bool = False
+    pinned: int = 0
+    kept_pinned: int = 0
     #: Damaged databases that were kept aside: what they hold stays.
     aside: tuple[str, ...] = ()

@@ -49,6 +49,8 @@ class SessionRow:
     #: How the main line's last record ended, and what served it; None where there is none.
     status: End | None = None
     release_id: str | None = None
+    #: A person called it golden.
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

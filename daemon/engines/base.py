@@ -27,7 +27,7 @@ class EngineState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """What `reef status` shows. ``progress`` in 0..1 while loading; speeds are tokens/s over the last requests."""
+    """What `reef status` shows; None: unknown. ``progress`` in 0..1 while loading; speeds: of the last requests."""
 
     name: str
     kind: str
@@ -39,8 +39,13 @@ class EngineStatus:
     running: int = 0
     waiting: int = 0
     restarts: int = 0
+    #: Tokens/s, reading prompts and writing answers.
     prompt_speed: float | None = None
-    decode_speed: float | None = None
+    tokens_per_second: float | None = None
+    #: Which part of the prompts' tokens was in a cache, 0..1.
+    cache_hit: float | None = None
+    #: Digest of what answers where nothing else is released; see `TokenEngine.weights`.
+    weights: str | None = None
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0

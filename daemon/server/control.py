@@ -75,7 +75,7 @@ async def status(request: Request) -> Response:
             "socket": str(daemon.home.socket),
             "config_path": str(daemon.config_path) if daemon.config_path else None,
             "recording": recording,
-            "engines": [engine.status() for engine in daemon.router.engines()],
+            "engines": daemon.engines(),
             "default_engine": daemon.config.engine,
             "model": active.name if active else None,
             "counts": counts,

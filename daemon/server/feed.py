@@ -1,5 +1,5 @@
-"""``GET /reef/events``: what happens, as server-sent events: ``record``, ``report``, ``job``, ``release``, ``engine``,
-``live``.
+"""``GET /reef/events``: what happens, as server-sent events: ``record``, ``report``, ``pin``, ``job``, ``release``,
+``engine``, ``live``.
 
 Every event's id says how far its reader is, and `Last-Event-ID` goes on from there: all records since, from the store,
 and the news since, as far as they are kept. Where some are not, ``missed`` says so, and lists should be read again. A
@@ -117,7 +117,7 @@ def _told(daemon: Runtime, at: Position, news: list[News]) -> Iterator[tuple[str
     for one in news:
         at.told = one.number
         yield one.event, one.data
-    engines = msgspec.json.encode([engine.status() for engine in daemon.router.engines()])
+    engines = msgspec.json.encode(daemon.engines())
     if engines != at.engines:
         at.engines = engines
         yield "engine", engines

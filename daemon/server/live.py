@@ -118,7 +118,7 @@ class Live:
     """All calls that are being answered. Used on the event loop alone."""
 
     def __init__(self, redactor: Redactor, changed: Callable[[], None]) -> None:
-        """``changed`` is called when one begins."""
+        """``changed`` is called when one begins or ends."""
         self._redactor = redactor
         self._changed = changed
         self._flights: dict[str, Flight] = {}
@@ -134,6 +134,7 @@ class Live:
     def end(self, call: Call) -> None:
         if (flight := self._flights.pop(call.receipt, None)) is not None:
             flight.ended()
+            self._changed()
 
     def get(self, receipt: str) -> Flight | None:
         return self._flights.get(receipt)

@@ -15,7 +15,7 @@ from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.identity import scenario_name
 from daemon.server.runtime import Runtime
 
-_FIELDS: Final = ("sessions", "receipts", "before_ns", "scenario", "repository", "dry_run")
+_FIELDS: Final = ("sessions", "receipts", "before_ns", "scenario", "repository", "pinned", "dry_run")
 _NAMED_MOST: Final = 500
 
 
@@ -32,7 +32,10 @@ async def purge(request: Request) -> Response:
 
 
 def parse(data: dict[str, Any]) -> Purge:
-    """Raises UsageError naming the field and its value."""
+    """What is pinned goes where it is named, or where ``pinned`` says so.
+
+    Raises UsageError naming the field and its value.
+    """
     for name in data.keys() - set(_FIELDS):
         raise UsageError(f"unknown field {name!r:.40}", hint=f"a purge has {', '.join(_FIELDS)}")
     before, repository, scenario = data.get("before_ns"), data.get("repository"), data.get("scenario")
@@ -42,8 +45,12 @@ def parse(data: dict[str, Any]) -> Purge:
         raise UsageError(f"repository {repository!r:.80} is not an absolute path")
     if scenario is not None and not isinstance(scenario, str):
         raise UsageError(f"scenario {scenario!r:.40} is not a name")
+    sessions, receipts = _names(data, "sessions"), _names(data, "receipts")
+    pinned = data.get("pinned", bool(sessions or receipts))
+    if not isinstance(pinned, bool):
+        raise UsageError(f"pinned {pinned!r:.40} is neither true nor false")
     return Purge(
-        sessions=_names(data, "sessions"), receipts=_names(data, "receipts"), before_ns=before,
+        sessions=sessions, receipts=receipts, before_ns=before, pinned=pinned,
         scenario=None if scenario is None else scenario_name(scenario),
         repository=repository,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from daemon.core.paths import Home, write_private
 from daemon.core.records import Dialect, Message
 from daemon.core.redact import Redactor
 from daemon.core.releases import Candidate, GateResult, Policy, Release
+from daemon.engines.base import EngineStatus
 from daemon.engines.llama_cpp import LlamaCpp
 from daemon.engines.models import Models
 from daemon.engines.remote import Remote
@@ -25,6 +26,7 @@ from daemon.server.auth import Tokens
 from daemon.server.checks import Checks
 from daemon.server.events import Changes
 from daemon.server.heads import Heads
+from daemon.server.lately import Lately
 from daemon.server.learning import LearningSide, Seams, learning
 from daemon.server.live import Live
 from daemon.server.metrics import Metrics
@@ -59,12 +61,17 @@ class Runtime:
     heads: Heads
     learning: LearningSide
     live: Live
+    lately: Lately
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     started_ns: int = field(default_factory=time.time_ns)
     #: The same by a clock that nobody sets.
     began: float = field(default_factory=time.monotonic)
+
+    def engines(self) -> list[EngineStatus]:
+        """How each engine is, and did lately."""
+        return [self.lately.of(engine.status()) for engine in self.router.engines()]
 
 
 @asynccontextmanager
@@ -88,8 +95,8 @@ async def running(
     )
     remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
     router = Router(config, embedded, remotes, models)
-    metrics = Metrics()
-    told = (metrics.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
+    metrics, lately = Metrics(), Lately()
+    told = (metrics.ended, lately.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
     seams = _seams(store, models, Desk(releases, heads, embedded))
     try:
@@ -118,6 +125,7 @@ async def running(
                 heads=heads,
                 learning=side,
                 live=Live(redactor, changes.raise_one),
+                lately=lately,
             )
             try:
                 yield runtime

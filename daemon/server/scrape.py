@@ -26,7 +26,7 @@ async def metrics(request: Request) -> Response:
         Family("reef_build_info", "gauge", "The version that runs.", {(("version", __version__),): 1}),
         *daemon.metrics.families(),
         *_recording(daemon, counts),
-        *_engines([engine.status() for engine in daemon.router.engines()]),
+        *_engines(daemon.engines()),
         Family(
             "reef_jobs", "gauge", "Jobs that are not over.",
             {(("state", state),): running[state] for state in ("queued", "running")},
@@ -68,6 +68,9 @@ def _engines(engines: list[EngineStatus]) -> list[Family]:
     def of(value: str) -> dict[Labels, float]:
         return {(("engine", engine.name),): getattr(engine, value) for engine in engines}
 
+    def known(value: str) -> dict[Labels, float]:
+        return {labels: number for labels, number in of(value).items() if number is not None}
+
     states: dict[Labels, float] = {
         (("engine", engine.name), ("state", state.value)): float(engine.state is state)
         for engine in engines
@@ -82,6 +85,8 @@ def _engines(engines: list[EngineStatus]) -> list[Family]:
         Family("reef_engine_waiting", "gauge", "Requests that wait for an engine.", of("waiting")),
         Family("reef_engine_restarts_total", "counter", "Times an engine had to be started again.", of("restarts")),
         Family("reef_engine_memory_bytes", "gauge", "Memory of an engine's process.", memory),
+        Family("reef_engine_tokens_per_second", "gauge", "How fast its last answers came.", known("tokens_per_second")),
+        Family("reef_engine_cache_hit_ratio", "gauge", "How much of its last prompts was cached.", known("cache_hit")),
     ]
 
 

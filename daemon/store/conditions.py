@@ -25,6 +25,7 @@ _WALKS: Final = {
     "agent": "SELECT seq FROM record WHERE agent = (SELECT id FROM name WHERE text = ?)",
     "scenario": "SELECT seq FROM record WHERE scenario = (SELECT id FROM name WHERE text = ?)",
 }
+_PINNED_WALK: Final = "SELECT seq FROM record WHERE session IN (SELECT id FROM session WHERE pinned_ns IS NOT NULL)"
 #: A report that was not taken back.
 _STANDS: Final = "EXISTS (SELECT 1 FROM report p WHERE p.id = f.report AND p.undone_ns IS NULL)"
 _NOTED: Final = """EXISTS (SELECT 1 FROM report p WHERE p.id = f.report AND p.undone_ns IS NULL
@@ -36,7 +37,7 @@ _HAS_WALKS: Final = {
 }
 #: Which index is walked first.
 _RANKS: Final = (
-    "session", "has:note", "score", "has:feedback", "status", "has:error", "kind", "signal", "model", "agent",
+    "session", "is", "has:note", "score", "has:feedback", "status", "has:error", "kind", "signal", "model", "agent",
     "scenario",
 )  # fmt: skip
 _CHECKS: Final = {
@@ -84,6 +85,8 @@ def walk(query: Query) -> Walk:
     _, field = min(ranked, key=lambda item: item[0])
     if field.name in _WALKS:
         return Walk(_WALKS[field.name], (field.value,), field)
+    if field.name == "is":
+        return Walk(_PINNED_WALK, (), field)
     if field.name == "has":
         return Walk(_HAS_WALKS[field.value], (), field)
     if field.name == "score":
@@ -129,6 +132,8 @@ def checks(query: Query, walked: Walk) -> tuple[str, list[object]]:
 
 
 def _condition(field: Field) -> tuple[str, list[object]]:
+    if field.name == "is":
+        return "r.session IN (SELECT id FROM session WHERE pinned_ns IS NOT NULL)", []
     if field.name == "has":
         return _HAS[field.value], []
     if field.name in _NUMBERS:

@@ -34,6 +34,7 @@ from daemon.store import (
     imports,
     opening,
     orders,
+    pins,
     records,
     requests,
     rollups,
@@ -128,6 +129,10 @@ class Store:
             return row
 
         return self._transact(apply)
+
+    def pin(self, sessions: Sequence[str], *, pinned: bool) -> "Future[tuple[str, ...]]":
+        """Pin sessions as golden or take the pins back, all or none; those that were not so. Fails with NotFound."""
+        return self._transact(lambda db: pins.pin(db, sessions, pinned=pinned))
 
     def add_tasks(self, new: Sequence[Task]) -> "Future[list[tuple[Task, bool]]]":
         """Store all or none; each as it is kept, and whether it is new. Fails with Conflict."""

@@ -19,6 +19,7 @@ from daemon.core.privacy import Purge, Purged
 from daemon.store import audit, forget, opening, sweep
 from daemon.store.connection import Pool, Reader, in_parts, marks
 from daemon.store.packing import Packer
+from daemon.store.pins import PINNED
 
 #: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
 _COMPACTED_BYTES: Final = 128 << 20
@@ -51,13 +52,16 @@ class Purges:
     def expired(self, before_ns: int, limit: int) -> tuple[str, ...]:
         """Ids of at most so many sessions whose last record is older."""
         with self._pool.reader() as reader:
-            rows = reader.db.execute("SELECT uid FROM session WHERE updated_ns < ? LIMIT ?", (before_ns, limit))
+            rows = reader.db.execute(
+                f"SELECT uid FROM session s WHERE updated_ns < ? AND NOT {PINNED} LIMIT ?", (before_ns, limit)
+            )
             return tuple(uid for (uid,) in rows)
 
     def plan(self, wanted: Purge) -> Purged:
         """What would go. Raises NotFound for what is not there, Conflict for what a job learns from just now."""
         with self._pool.reader() as reader:
-            return replace(_plan(reader, _select(reader, wanted)), aside=self._aside())
+            seqs, kept = _select(reader, wanted)
+            return replace(_plan(reader, seqs), kept_pinned=kept, aside=self._aside())
 
     def run(self, wanted: Purge, progress: Progress, *, settle: bool = True) -> Purged:
         """Forget it. Raises as `plan`, and StoreError; what was removed until then stays so. Without ``settle`` its
@@ -65,7 +69,7 @@ class Purges:
         """
         with self._lock:
             with self._pool.reader() as reader:
-                seqs = _select(reader, wanted)
+                seqs, kept = _select(reader, wanted)
                 planned = _plan(reader, seqs)
             removed = self._remove(seqs, progress, sums=wanted.sums)
             removed.messages = self._sweep(progress)
@@ -75,7 +79,7 @@ class Purges:
             compacted = settle and self._settle(progress, compact=True)
         return replace(
             planned, records=removed.records, sessions=removed.sessions, reports=removed.reports,
-            messages=removed.messages, compacted=compacted, aside=self._aside(),
+            messages=removed.messages, compacted=compacted, kept_pinned=kept, aside=self._aside(),
         )  # fmt: skip
 
     def _aside(self) -> tuple[str, ...]:
@@ -202,8 +206,8 @@ def _facts(wanted: Purge) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _select(reader: Reader, wanted: Purge) -> list[int]:
-    """Seqs, newest first, so that few of those that stay have to be written out."""
+def _select(reader: Reader, wanted: Purge) -> tuple[list[int], int]:
+    """Seqs, newest first, so that few of those that stay have to be written out; and how many pinned sessions stay."""
     where, values = ["1"], list[object]()
     for uid in wanted.sessions:
         _known(reader, "session", "uid", uid)
@@ -225,12 +229,14 @@ def _select(reader: Reader, wanted: Purge) -> list[int]:
         values += [folder, len(folder) + 1, f"{folder}/"]
     if len(where) == 1:
         raise UsageError("nothing says what is to be removed", hint="reef traces purge --help")
-    rows = reader.db.execute(
-        f"""SELECT r.seq FROM record r JOIN session s ON s.id = r.session WHERE {" AND ".join(where)}
-        ORDER BY r.seq DESC""",
-        values,
-    )
-    return [seq for (seq,) in rows]
+    matching = f"FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(where)}"
+    if wanted.pinned:
+        kept, pins = 0, ""
+    else:
+        (kept,) = reader.db.execute(f"SELECT count(DISTINCT s.id) {matching} AND {PINNED}", values).fetchone()
+        pins = f"AND NOT {PINNED}"
+    rows = reader.db.execute(f"SELECT r.seq {matching} {pins} ORDER BY r.seq DESC", values)
+    return [seq for (seq,) in rows], kept
 
 
 def _known(reader: Reader, table: str, column: str, uid: str) -> None:
@@ -263,7 +269,12 @@ def _plan(reader: Reader, seqs: Sequence[int]) -> Purged:
         reports=sum(_empties(reader, id, gone) for id in reports), messages=len(would.messages),
         kept_messages=named - len(would.messages),
         releases=tuple(sorted({release for _, release in jobs.values() if release})), jobs=tuple(sorted(jobs)),
+        pinned=sum(_is_pinned(reader, id) for id in sessions),
     )  # fmt: skip
+
+
+def _is_pinned(reader: Reader, session: int) -> bool:
+    return bool(reader.db.execute(f"SELECT {PINNED} FROM session s WHERE s.id = ?", (session,)).fetchone()[0])
 
 
 def _ends(reader: Reader, session: int, gone: frozenset[int]) -> bool:

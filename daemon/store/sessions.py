@@ -108,9 +108,9 @@ def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:
 
 # -- reading ----------------------------------------------------------------------------------------
 
-_ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, m.release_id, m.end, s.title, s.created_ns, s.updated_ns,
-    s.turns, s.records, s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports, s.updated_seq,
-    s.cost_usd, s.duration_us, s.subagents, s.side, s.retries
+_ROW = """SELECT s.updated_seq, s.uid, s.scenario, s.agent, m.release_id, m.end, s.pinned_ns, s.title, s.created_ns,
+    s.updated_ns, s.turns, s.records, s.prompt_tokens, s.completion_tokens, p.uid, s.cwd, s.score, s.reports,
+    s.updated_seq, s.cost_usd, s.duration_us, s.subagents, s.side, s.retries
     FROM session s LEFT JOIN session p ON p.id = s.parent LEFT JOIN record m ON m.seq = s.main_seq"""
 #: The scenarios that have sessions, each found behind the one before in their index.
 _SCOPES: Final = """WITH RECURSIVE scope (id) AS (SELECT min(scenario) FROM session UNION ALL
@@ -179,9 +179,10 @@ def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> 
 
 
 def _row(reader: Reader, row: tuple[object, ...]) -> SessionRow:
-    _, uid, scenario, agent, release, end, *rest = row
+    _, uid, scenario, agent, release, end, pinned, *rest = row
     names, db = reader.names, reader.db
     return SessionRow(
         uid, names.text(db, scenario), names.optional_text(db, agent), *rest,  # type: ignore[arg-type, misc]
         status=None if end is None else End(end), release_id=names.optional_text(db, release),  # type: ignore[arg-type]
+        pinned=pinned is not None,
     )  # fmt: skip

@@ -112,6 +112,12 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             ),
             "curl": Command("traces_look:curl", "The command that sends a request again.", ("reef traces curl",)),
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
+            "pin": Command(
+                "pins:pin",
+                "Call a session golden: it is kept.",
+                ("reef traces pin ses_06f2m8", "reef traces list is:pinned"),
+            ),
+            "unpin": Command("pins:unpin", "No longer golden.", ("reef traces unpin ses_06f2m8",)),
             "purge": Command(
                 "purge:purge",
                 "Forget: a session, a receipt, what is old, a folder's.",

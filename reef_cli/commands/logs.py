@@ -1,43 +1,40 @@
 """`reef logs`: the daemon's log file, rotated ones included. Works with the daemon down; that is when it is needed."""
 
-import os
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 from daemon.core.errors import NotFound, UsageError
 from daemon.core.paths import home
 from reef_cli import output, times
+from reef_cli.logfile import Sieve, Tail, leveled, path_of
 from reef_cli.parameters import AsJson, Help
 
-#: As `daemon.server.log` begins its lines: UTC.
-_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _POLL = 0.2
 
 
 def logs(
+    words: Annotated[str, Help("Only lines with these words, in any case; level:warning: from that level up.")] = "",
     *,
     lines: Annotated[int, Help("How many of the last lines.", "--lines", "-n")] = 200,
     follow: Annotated[bool, Help("Go on as lines come; ends with ctrl+c.", "--follow", "-f")] = False,
     since: Annotated[str | None, Help("Only from then on: 30s, 10m, 2h, 1d, or 2026-01-31T12:00 (UTC).")] = None,
+    of: Annotated[str, Help("Which log: daemon, engine, or a job's id.")] = "daemon",
     as_json: AsJson = False,
 ) -> None:
     """With --json each line is {"line": …}."""
-    path = home().log
-    if not path.exists() and not follow:
-        raise NotFound(f"no log at {path}", hint="reef start")
-    start = _start(since) if since else None
-    current = _opened(path) if path.exists() else None
-    for line in deque(_kept(path, current, start), maxlen=max(lines, 0)):
+    tail = Tail(path_of(home(), of))
+    if not tail.path.exists() and not follow:
+        raise NotFound(f"no log at {tail.path}", hint="reef start" if of == "daemon" else "reef logs")
+    sieve = Sieve(*leveled(words), start=_start(since) if since else "")
+    for line in deque(filter(sieve.lets, tail.lines()), maxlen=max(lines, 0)):
         _print(line, as_json)
-    if follow:
-        for line in _following(path, current):
+    while follow:
+        for line in filter(sieve.lets, tail.more()):
             _print(line, as_json)
-    if current is not None:
-        current.close()
+        time.sleep(_POLL)
+    tail.close()
 
 
 def _print(line: str, as_json: bool) -> None:
@@ -46,61 +43,6 @@ def _print(line: str, as_json: bool) -> None:
         output.jsonl({"line": text})
     else:
         output.line(output.visible(text))
-
-
-def _kept(path: Path, current: TextIO | None, start: str | None) -> Iterator[str]:
-    """Lines from ``start`` on. A line without a stamp (a traceback's) goes with the one before it."""
-    included = start is None
-    for line in _all(path, current):
-        if start is not None and _STAMP.match(line):
-            included = line[: len(start)] >= start
-        if included:
-            yield line
-
-
-def _all(path: Path, current: TextIO | None) -> Iterator[str]:
-    """Lines of all files, oldest first; ``current`` is left at its end."""
-    for file in sorted(path.parent.glob(f"{path.name}.*"), key=_age, reverse=True):
-        with _opened(file) as stream:
-            yield from stream
-    if current is not None:
-        yield from current
-
-
-def _age(file: Path) -> int:
-    number = file.suffix[1:]
-    return int(number) if number.isdigit() else 0
-
-
-def _following(path: Path, stream: TextIO | None) -> Iterator[str]:
-    """Lines as they are appended from where ``stream`` stands, across rotations."""
-    waiting = ""
-    while True:
-        line = stream.readline() if stream else ""
-        waiting += line
-        if waiting.endswith("\n"):
-            yield waiting
-            waiting = ""
-        elif not line:
-            time.sleep(_POLL)
-            stream = _renewed(path, stream)
-
-
-def _renewed(path: Path, stream: TextIO | None) -> TextIO | None:
-    """The file now at ``path``: the same one still open, or the new one after a rotation."""
-    try:
-        now = path.stat().st_ino
-    except FileNotFoundError:
-        return stream
-    if stream is not None:
-        if os.fstat(stream.fileno()).st_ino == now:
-            return stream
-        stream.close()
-    return _opened(path)
-
-
-def _opened(path: Path) -> TextIO:
-    return path.open(encoding="utf-8", errors="replace")
 
 
 def _start(text: str) -> str:

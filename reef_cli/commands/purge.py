@@ -20,6 +20,7 @@ def purge(  # noqa: PLR0913  # a flag each
     before: Annotated[str | None, Help("Sessions whose last record is older: 30d, or 2026-01-31.")] = None,
     scenario: Annotated[str | None, Help("Only this scenario's.")] = None,
     repository: Annotated[Path | None, Help("Sessions in this folder or below.")] = None,
+    pinned: Annotated[bool, Help("Pinned sessions, too; one that is named goes anyway.")] = False,
     dry_run: Annotated[bool, Help("Say what would go, and leave it.")] = False,
     yes: Annotated[bool, Help("Do not ask.")] = False,
     as_json: AsJson = False,
@@ -32,11 +33,13 @@ def purge(  # noqa: PLR0913  # a flag each
         raise UsageError("nothing says what is to be removed", hint="reef traces purge --help")
     client = ensure_daemon(home())
     wanted = _wanted(client, name, before, scenario=scenario, repository=repository)
+    if pinned:
+        wanted["pinned"] = True
     planned = finished(client, "/reef/purge", {**wanted, "dry_run": True}, "purged")
     if dry_run or not planned["records"]:
         _tell(planned, "would go", as_json)
         return
-    if not diagnostics.confirmed(f"{_counted(planned)} will be gone for good.", yes=yes):
+    if not diagnostics.confirmed(f"{_counted(planned)}{_golden(planned)} will be gone for good.", yes=yes):
         raise UsageError("nothing was removed")
     _tell(finished(client, "/reef/purge", wanted, "purged"), "gone", as_json)
 
@@ -64,6 +67,12 @@ def _counted(purged: dict[str, Any]) -> str:
     )
 
 
+def _golden(planned: dict[str, Any]) -> str:
+    """What a person should know before they say yes."""
+    count = planned["pinned"]
+    return f", {count} of the sessions pinned as golden," if count else ""
+
+
 def _tell(purged: dict[str, Any], what: str, as_json: bool) -> None:
     if as_json:
         output.json(purged)
@@ -71,6 +80,8 @@ def _tell(purged: dict[str, Any], what: str, as_json: bool) -> None:
     output.line(f"{what}: {_counted(purged)}")
     if purged["kept_messages"]:
         output.line(f"stays: {output.count(purged['kept_messages'], 'message')} that other records hold, too")
+    if purged["kept_pinned"]:
+        output.line(f"stays: {output.count(purged['kept_pinned'], 'pinned session')} (--pinned takes them, too)")
     if purged["releases"]:
         output.line(f"stays: what {', '.join(purged['releases'])} learned from it (reef releases rollback)")
     if purged["aside"]:

@@ -56,8 +56,8 @@ def search(
 ) -> None:
     """Words, "phrases", -words and wor* all have to be in what a record added; fields narrow it down: agent, model,
     session, scenario, release (12 or an id), kind (main, subagent, side, retry), status (ok, error, incomplete,
-    cancelled, failed or a number), has (feedback, note, error, tools, secret, signal), signal (turn, tool, refused,
-    stopped, retried, left), score (good, bad, 4 or '>=3'), tokens ('>50k'), cost ('>0.1'), latency ('>2s'),
+    cancelled, failed or a number), is (pinned), has (feedback, note, error, tools, secret, signal), signal (turn, tool,
+    refused, stopped, retried, left), score (good, bad, 1 or '>0.5'), tokens ('>50k'), cost ('>0.1'), latency ('>2s'),
     since and until (30m, 12h, 2d, 1w or a date). A minus before a field leaves it out; a query that begins with one
     comes after --.
     """

@@ -14,6 +14,7 @@ from reef_cli.tui.themes import Theme
 
 if TYPE_CHECKING:
     from reef_cli.tui.app import Dashboard
+    from reef_cli.tui.settings import Settings
 
 _LINES = "reef status, reef traces list; or ACCESSIBLE=1 reef for lines"
 _SPEEDS = (0.1, 100.0)
@@ -21,7 +22,10 @@ _SPEEDS = (0.1, 100.0)
 
 def tui(
     *,
-    theme: Annotated[Theme, Help("Colours; ansi takes the terminal's own, safe is for any colour vision.")] = "ansi",
+    theme: Annotated[
+        Theme | None,
+        Help("Colours: ansi is the terminal's own, safe for any colour vision [default: tui.yaml's, or ansi]."),
+    ] = None,
     no_mouse: Annotated[bool, Help("Leave the mouse to the terminal.")] = False,
     record: Annotated[
         str | None, Help("Keep what the dashboard is told in this new file: a demo, a bug report.")
@@ -42,10 +46,10 @@ def tui(
         return _lines()
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("the dashboard needs a terminal that can place the cursor; TERM=dumb cannot", hint=_LINES)
-    colours: Theme = "ansi" if os.environ.get("NO_COLOR") else theme
+    settings = _settings(theme)
     if record is not None:
-        return _recorded(Path(record).expanduser(), colours, mouse=not no_mouse)
-    dashboard = _live(colours) if replay is None else _played(Path(replay).expanduser(), speed or 1.0, colours)
+        return _recorded(Path(record).expanduser(), settings, mouse=not no_mouse)
+    dashboard = _live(settings) if replay is None else _played(Path(replay).expanduser(), speed or 1.0, settings)
     return _run(dashboard, mouse=not no_mouse)
 
 
@@ -60,15 +64,25 @@ def _check(record: str | None, replay: str | None, speed: float | None) -> None:
         raise UsageError("the lines of ACCESSIBLE=1 are not recorded, nor played", hint=_LINES)
 
 
-def _live(theme: Theme) -> "Dashboard":
+def _settings(theme: Theme | None) -> "Settings":
+    """The home's; NO_COLOR and ``--theme`` say more."""
+    from dataclasses import replace
+
+    from reef_cli.tui.settings import load
+
+    kept = load(home())
+    return replace(kept, theme="ansi" if os.environ.get("NO_COLOR") else theme or kept.theme)
+
+
+def _live(settings: "Settings") -> "Dashboard":
     from time import time_ns
 
     from reef_cli.tui.app import Dashboard
 
-    return Dashboard(home(), now=time_ns, theme=theme)
+    return Dashboard(home(), now=time_ns, settings=settings)
 
 
-def _played(path: Path, speed: float, theme: Theme) -> "Dashboard":
+def _played(path: Path, speed: float, settings: "Settings") -> "Dashboard":
     from reef_cli.tui.replay import Replay, load
 
     recording = load(path)
@@ -76,17 +90,19 @@ def _played(path: Path, speed: float, theme: Theme) -> "Dashboard":
     from reef_cli.tui.app import Dashboard
 
     player = Replay(recording, speed=speed)
-    return Dashboard(home(), now=player.now_ns, theme=theme, connect=lambda _timeout: player)
+    return Dashboard(home(), now=player.now_ns, settings=settings, connect=lambda _timeout: player)
 
 
-def _recorded(path: Path, theme: Theme, *, mouse: bool) -> int:
+def _recorded(path: Path, settings: "Settings", *, mouse: bool) -> int:
     from time import time_ns
 
     from reef_cli.tui.app import Dashboard
     from reef_cli.tui.recording import Tape
 
     tape, place = Tape(path), home()
-    dashboard = Dashboard(place, now=time_ns, theme=theme, connect=lambda timeout: tape.client(place.socket, timeout))
+    dashboard = Dashboard(
+        place, now=time_ns, settings=settings, connect=lambda timeout: tape.client(place.socket, timeout)
+    )
     try:
         return _run(dashboard, mouse=mouse)
     finally:

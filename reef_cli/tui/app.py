@@ -23,9 +23,13 @@ from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.jobs import Jobs
+from reef_cli.tui.screens.logs import Logs
+from reef_cli.tui.screens.models import Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.traces import Traces
+from reef_cli.tui.settings import DEFAULTS, Settings, name_of
 from reef_cli.tui.themes import Theme
 
 _UPDATE_SECONDS: Final = 0.1
@@ -51,21 +55,27 @@ class Dashboard(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
-    def __init__(self, home: Home, *, now: Clock, theme: Theme = "ansi", connect: Connect | None = None) -> None:
+    def __init__(
+        self, home: Home, *, now: Clock, settings: Settings = DEFAULTS, connect: Connect | None = None
+    ) -> None:
         """``connect`` makes the clients: by default of the home's daemon."""
-        super().__init__(ansi_color=theme == "ansi")
+        super().__init__(ansi_color=settings.theme == "ansi")
         for known in textual_themes().values():
             self.register_theme(known)
-        self.theme = theme
+        self.theme = settings.theme
         self.animation_level = "none"
+        self.set_keymap({id: ",".join(map(name_of, names)) for id, names in settings.keys.items()})
         connect = connect or (lambda timeout: Client(home.socket, timeout=timeout))
         self.feed = Feed(connect(_FEED_SECONDS), self.post_message)
-        self.desk = Desk(home, now, connect(TIMEOUT), self.feed.doubt, self._tell)
+        self.desk = Desk(home, now, connect(TIMEOUT), self.feed.doubt, self._tell, settings=settings)
         self._timer: Timer | None = None
         self._interrupted = False
         self.add_mode(Place.TRACES, lambda: Traces(self.desk))
         self.add_mode(Place.RELEASES, lambda: Releases(self.desk))
         self.add_mode(Place.JOBS, lambda: Jobs(self.desk))
+        self.add_mode(Place.MODELS, lambda: Models(self.desk))
+        self.add_mode(Place.LOGS, lambda: Logs(self.desk))
+        self.add_mode(Place.STATUS, lambda: Status(self.desk))
 
     def on_mount(self) -> None:
         self.switch_mode(Place.TRACES)
@@ -112,6 +122,8 @@ class Dashboard(App[None], inherit_bindings=False):
     def _changed(self) -> None:
         for panel in self._panels():
             panel.daemon_changed()
+            if panel.alone:
+                panel.reload.ask()
 
     def on_heard(self, message: Heard) -> None:
         if self._timer is None:
@@ -131,15 +143,13 @@ class Dashboard(App[None], inherit_bindings=False):
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
             self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
-        paused = [event.data for event in events if event.name == "recording"]
-        if paused:
-            self.desk.hear_recording(paused[-1])
-        rest = [event for event in events if event.name != "engine"]
+        if any(event.name == "recording" for event in events):
+            self._look_again()
         for panel in self._panels():
-            if engines or paused:
+            if engines:
                 panel.daemon_changed()
-            if rest:
-                panel.heard(rest)
+            if events:
+                panel.heard(events)
 
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""

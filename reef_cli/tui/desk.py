@@ -1,4 +1,4 @@
-"""What all screens share: the connection, the clock, what was rated, how the daemon is."""
+"""What all screens share: the connection, the clock, what was rated, how the daemon is, how the person wants it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,10 @@ from typing import Any
 from daemon.core.client import Client
 from daemon.core.paths import Home
 from daemon.core.version import __version__
+from reef_cli.tui.keys import Key
 from reef_cli.tui.rating import Ratings
 from reef_cli.tui.replay import Replay
+from reef_cli.tui.settings import DEFAULTS, Settings, rebound
 from reef_cli.tui.text import moment, one_line
 
 Clock = Callable[[], int]
@@ -28,15 +30,22 @@ class Desk:
     client: Client
     doubt: Callable[[], None]
     tell: Callable[[str], object]
+    settings: Settings = DEFAULTS
     ratings: Ratings = field(init=False)
     lost: str | None = ""
     running: bool = True
     engine: str = ""
     unrecorded: str = ""
     other: str = ""
+    keys: tuple[Key, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.ratings = Ratings(self.home, self.client, self.tell)
+        self.keys = rebound(self.settings.keys)
+
+    def key(self, id: str) -> str:
+        """What a person presses for that action: its first key."""
+        return next(key.shown.split()[0] for key in self.keys if key.id == id)
 
     @property
     def replay(self) -> Replay | None:
@@ -50,13 +59,13 @@ class Desk:
 
     def look(self, status: Mapping[str, Any]) -> None:
         """Take what ``GET /reef/status`` told."""
-        self.hear_recording(status["recording"])
+        self._hear(status["recording"])
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
         self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"
 
-    def hear_recording(self, state: Mapping[str, Any]) -> None:
-        """Take how recording is: of the status, or of a ``recording`` event."""
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        """Take how recording is."""
         until, detail = state["until_ns"], state["detail"]
         match state["state"]:
             case "paused":

@@ -1,9 +1,10 @@
 """THE table of keys: bindings, footer, `?` help and the README's key table are all made from it.
 
-A key has one meaning wherever it acts. Nothing here imports Textual. Letters and F-keys only: terminals and editors eat
-ctrl+m, ctrl+h, ctrl+i, ctrl+[, and often ctrl+p and ctrl+q.
+A key has one meaning wherever it acts; a person's own keys are `reef_cli.tui.settings`. Nothing here imports Textual.
+Letters and F-keys above all: terminals and editors eat others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -14,18 +15,30 @@ class Place(StrEnum):
 
     TRACES = "traces"
     TRACE = "trace"
+    RAW = "trace raw"
+    CHANGES = "trace changes"
     RELEASES = "releases"
     RELEASE = "release"
     JOBS = "jobs"
     JOB = "job"
+    MODELS = "models"
+    MODEL = "model"
+    LOGS = "logs"
+    STATUS = "status"
 
 
-LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS)
-OPENED: Final = (Place.TRACE, Place.RELEASE, Place.JOB)
+#: What terminals turn into other keys, or keep for themselves; what editors' terminals keep is never a key's only name.
+EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+q", "ctrl+s")
+EATEN_BY_EDITORS: Final = ("ctrl+p",)
+
+LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
+OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.JOB, Place.MODEL)
+EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
 _RELEASES: Final = (Place.RELEASES, Place.RELEASE)
 _JOBS: Final = (Place.JOBS, Place.JOB)
+_MODELS: Final = (Place.MODELS, Place.MODEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +69,7 @@ KEYS: Final = (
     Key("open", ("enter",), "Enter", "open", "read the trace", (Place.TRACES,), "reef traces show ID", 1),
     Key("query", ("slash",), "/", "filter", "words, agent:pi, status:error, since:2d …", (Place.TRACES,),
         "reef traces list QUERY", 2),
-    Key("all", ("escape",), "Esc", "all", "marks off, then the filter, then the sorting", (Place.TRACES,),
+    Key("reset", ("escape",), "Esc", "reset", "marks off, then the filter, then the sorting", (Place.TRACES,),
         "reef traces list"),
     Key("sort", ("o",), "o", "sort", "by tokens, cost, latency, rating; activity", (Place.TRACES,),
         "reef traces list --sort tokens", 7),
@@ -69,7 +82,21 @@ KEYS: Final = (
     Key("collapse", ("h", "left"), "h ←", "fold", "fold them again", (Place.TRACES,), "reef traces show ID"),
     Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
     Key("log", ("enter",), "Enter", "log", "read the job's log", (Place.JOBS,), "reef jobs show ID", 1),
+    Key("facts", ("enter",), "Enter", "facts", "all about an engine or a model", (Place.MODELS,),
+        "reef models list --json", 1),
     Key("fold", ("enter", "space"), "Enter", "unfold", "fold or unfold", (Place.TRACE,), "reef traces show --full", 1),
+    Key("all", ("w",), "w", "all", "unfold everything, or fold it", (Place.TRACE,), "reef traces show --full"),
+    Key("changes", ("d",), "d", "changes", "what changed since the request before", (Place.TRACE,),
+        "reef traces changes RECEIPT"),
+    Key("raw", ("R",), "R", "raw", "request and response as they were sent", (Place.TRACE,), "reef traces raw RECEIPT"),
+    Key("side", ("tab",), "Tab", "other side", "the response, or the request again", (Place.RAW,),
+        "reef traces raw --side response", 1),
+    Key("curl", ("Y",), "Y", "curl", "copy the request as a curl command", EXCHANGES, "reef traces curl RECEIPT"),
+    Key("find", ("slash",), "/", "find", "find words in what is read", OPENED, "reef traces show --full"),
+    Key("next_hit", ("n",), "n", "next", "where the words are next", OPENED, "reef traces show --full"),
+    Key("previous_hit", ("N",), "N", "previous", "where the words are above", OPENED, "reef traces show --full"),
+    Key("editor", ("e",), "e", "editor", "all of it in $EDITOR", OPENED, "reef traces show --full"),
+    Key("pager", ("p",), "p", "pager", "all of it in $PAGER", OPENED, "reef traces show --full"),
     Key("back", ("escape",), "Esc", "back", "back to the list", OPENED, "", 2),
     Key("good", ("plus",), "+", "good", "rate the answer good", _RATED, "reef good RECEIPT", 3),
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
@@ -81,23 +108,36 @@ KEYS: Final = (
     Key("rollback", ("b",), "b", "roll back", "serve this release again", _RELEASES, "reef releases rollback ID", 5),
     Key("diff", ("d",), "d", "diff", "what it changes", _RELEASES, "reef releases diff ID", 6),
     Key("cancel", ("x",), "x", "cancel", "stop a job", _JOBS, "reef jobs cancel ID", 3),
-    Key("follow", ("f",), "f", "follow", "follow the newest, or stop", (Place.TRACES, Place.TRACE, Place.JOB),
+    Key("use", ("u",), "u", "use", "answer with this model", _MODELS, "reef models use NAME", 3),
+    Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3),
+    Key("check", ("r",), "r", "check", "run the checks again", (Place.STATUS,), "reef doctor", 4),
+    Key("filter", ("slash",), "/", "filter", "only lines with these words", (Place.LOGS,), "reef logs WORDS", 1),
+    Key("level", ("l",), "l", "level", "from which level up", (Place.LOGS,), "reef logs level:warning", 2),
+    Key("source", ("tab",), "Tab", "log", "another log: engine, a job", (Place.LOGS,), "reef logs --of engine", 3),
+    Key("follow", ("f",), "f", "follow", "follow the newest, or stop",
+        (Place.TRACES, Place.TRACE, Place.JOB, Place.LOGS),
         "reef traces tail", 7),
     Key("traces", ("1",), "1", "traces", "what the agents did", EVERYWHERE, "reef traces list"),
     Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
     Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
+    Key("models", ("4",), "4", "models", "what answers", EVERYWHERE, "reef models list"),
+    Key("logs", ("5",), "5", "logs", "what the daemon said", EVERYWHERE, "reef logs"),
+    Key("status", ("6",), "6", "status", "what runs, and the checks", EVERYWHERE, "reef status"),
+    Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
     Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
     Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
 )  # fmt: skip
 
 #: What a recording cannot do: ids of the keys that change something.
-CHANGES: Final = frozenset(("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "start"))
+CHANGES: Final = frozenset(
+    ("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "use", "record", "start")
+)
 
 
-def at(place: Place) -> tuple[Key, ...]:
+def at(place: Place, table: Sequence[Key] = KEYS) -> tuple[Key, ...]:
     """The keys that mean something there."""
-    return tuple(key for key in KEYS if place in key.places)
+    return tuple(key for key in table if place in key.places)
 
 
 def markdown() -> str:

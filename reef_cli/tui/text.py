@@ -6,7 +6,7 @@ so joiners, variation selectors and skin tones go, and the people stand side by 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -19,6 +19,8 @@ _TAB: Final = "    "
 
 def inert(text: str) -> str:
     """One line, without anything a terminal could act on or measure otherwise."""
+    if text.isascii() and text.isprintable():
+        return text
     return output.visible(text.translate(_UNSURE).replace("\t", _TAB), keep="")
 
 
@@ -54,21 +56,24 @@ def _broken(line: str, width: int) -> list[str]:
         if current.strip():
             lines.append(current)
         current = indent + word
-        while cell_len(current) > width:
-            head = _head(current, width)
-            lines.append(head)
-            current = current[len(head) :]
+        *whole, current = pieces(current, width)
+        lines += whole
     return [*lines, current] if current or not lines else lines
 
 
-def _head(text: str, width: int) -> str:
-    """The longest beginning of at most ``width`` cells."""
-    taken = 0
-    for n, char in enumerate(text):
-        taken += cell_len(char)
-        if taken > width:
-            return text[: max(n, 1)]
-    return text
+def pieces(line: str, width: int) -> Iterator[str]:
+    """``line`` cut every ``width`` cells, wherever that is: joined they are the same again. At least one."""
+    if line.isascii():
+        yield from (line[n : n + width] for n in range(0, max(len(line), 1), width))
+        return
+    start, taken = 0, 0
+    for n, char in enumerate(line):
+        cells = cell_len(char)
+        if taken + cells > width and n > start:
+            yield line[start:n]
+            start, taken = n, 0
+        taken += cells
+    yield line[start:]
 
 
 def moment(nanoseconds: int | None, now_ns: int) -> str:

@@ -1,27 +1,29 @@
-"""A trace as rows: headings with what served each answer, messages, folded tools, answers, reports. Pure.
+"""A trace as items a person can point at: headings with what served each answer, messages, folded tools, reports.
 
-Every text here came from a model, a tool or a web page; `reef_cli.tui.text` makes it inert.
+Pure. Every text here came from a model, a tool or a web page; `reef_cli.tui.text` makes it inert where it is drawn.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from reef_cli import output
+from reef_cli import blocks, output, toolcalls
+from reef_cli.blocks import Block
 from reef_cli.conversation import edited, facts, messages, signals_line
+from reef_cli.tui.drawing import Drawn, drawn
 from reef_cli.tui.text import moment, one_line, rating, wrapped
-from reef_cli.tui.window import Row
 
 #: A message longer than this is folded at first: agents put whole files into what the person "said".
-_LONG = 2000
-_FOLD = 200
+_LONG: Final = 2000
+_FOLD: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing a person can point at. ``record`` is the exchange it belongs to, None for the session's heading.
+    """One thing to point at. ``record`` is the exchange it belongs to, None for the session's heading.
 
-    ``folds``: it can be shown as one line; ``long``: and is, at first.
+    ``folds``: it can be shown as one line; ``long``: and is, at first. ``text`` is what its blocks are made of, when
+    they are drawn.
     """
 
     id: str
@@ -31,46 +33,56 @@ class Item:
     folds: bool = False
     long: bool = False
     style: str = ""
+    preview: bool = True
+    blocks: Callable[[], Sequence[Block]] | None = field(default=None, compare=False)
+
+    @property
+    def searched(self) -> str:
+        """All of its words."""
+        return f"{self.head}\n{self.text}"
+
+    def made(self) -> Sequence[Block]:
+        return self.blocks() if self.blocks else [Block(self.text)] if self.text else []
 
 
-def items(trace: Mapping[str, Any], now_ns: int) -> list[Item]:
-    """The session's heading, then each record with what it added."""
-    found = [Item("session", None, _session(trace["session"]), style="bold")]
-    for entry in trace["records"]:
-        found += _entry(entry, now_ns)
-    return found
+#: What stands for pages that are not held.
+ABOVE: Final = Item("above", None, "… earlier turns: g goes to the beginning", style="dim")
+BELOW: Final = Item("below", None, "… later turns: G goes to the end", style="dim")
 
 
-def rows(shown: list[Item], toggled: Collection[str], width: int) -> list[Row]:
-    """The items as lines of ``width`` columns; those in ``toggled`` are folded the other way round than at first."""
-    return [
-        Row(f"{item.id}:{n}", (line,), item.style if n or item.folds else item.style or "bold", data=item)
-        for item in shown
-        for n, line in enumerate(_lines(item, item.folds and item.long != (item.id in toggled), width))
-    ]
+def heading(session: Mapping[str, Any]) -> Item:
+    """The session's."""
+    return Item("session", None, " · ".join([one_line(session["title"] or "untitled"), *facts(session)]), style="bold")
 
 
-def _lines(item: Item, folded: bool, width: int) -> list[str]:
+def items(entries: Sequence[Mapping[str, Any]], now_ns: int) -> list[Item]:
+    """Each record with what it added."""
+    files: dict[str, str] = {}
+    return [item for entry in entries for item in _entry(entry, now_ns, files)]
+
+
+def lines(item: Item, width: int, *, folded: bool) -> Iterator[Drawn]:
+    """The item as lines of at most ``width`` columns."""
     if folded:
         rest = f"  [{len(item.text)} characters]" if len(item.text) > _FOLD else ""
-        return [f"▸ {item.head} {one_line(item.text, _FOLD)}{rest}".rstrip()]
+        preview = one_line(item.text, _FOLD) if item.preview else ""
+        yield Drawn(one_line(f"▸ {item.head} {preview}{rest}", 2 * _FOLD + 40), item.style)
+        return
     head = wrapped(f"▾ {item.head}" if item.folds else item.head, width) if item.head else []
-    body = [f"  {line}" for line in wrapped(item.text, width - 2)] if item.text else []
-    return head + body or [""]
+    yield from (Drawn(line, item.style if n or item.folds else item.style or "bold") for n, line in enumerate(head))
+    yield from drawn(item.made(), width, style=item.style)
+    if not head and not item.text:
+        yield Drawn("")
 
 
-def _session(session: Mapping[str, Any]) -> str:
-    return " · ".join([one_line(session["title"] or "untitled"), *facts(session)])
-
-
-def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
+def _entry(entry: Mapping[str, Any], now_ns: int, files: dict[str, str]) -> Iterator[Item]:
     record = entry["record"]
     receipt = record["receipt"]
     yield Item(f"{receipt}/", record, "")
     yield Item(f"{receipt}/heading", record, _heading(record, now_ns), style="dim")
     for m, message in enumerate(messages(entry)):
         for p, part in enumerate(message["parts"]):
-            yield from _part(f"{receipt}/{m}.{p}", record, message["role"], part)
+            yield from _part(Item(f"{receipt}/{m}.{p}", record, message["role"]), part, files)
     if record["error"]:
         yield Item(f"{receipt}/error", record, "error", record["error"], style="error")
     for report in entry["reports"]:
@@ -80,48 +92,85 @@ def _entry(entry: Mapping[str, Any], now_ns: int) -> Iterator[Item]:
 
 
 def _heading(record: Mapping[str, Any], now_ns: int) -> str:
-    words = [moment(record["started_ns"], now_ns), record["receipt"], record["kind"]]
+    words = [moment(record["started_ns"], now_ns), record["receipt"]]
+    if record["kind"] != "main":
+        words.append(record["kind"])
+    if record.get("edge") in ("fork", "rewrite", "compaction", "spawn"):
+        words.append(record["edge"])
     if record["end"] != "ok":
         words.append(f"{record['end']} ({record['status']})")
     cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
     words += [
-        output.duration(record["duration_us"] / 1e6),
+        _timings(record),
         f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens",
+        output.dollars(record.get("cost_usd")),
         record["model"] or record["model_asked"],
         f"release {record['release_id']}",
     ]
     if record["weights"]:
         words.append(f"weights {'+'.join(digest[:8] for digest in record['weights'].split('+'))}")
-    return " · ".join(words)
+    return " · ".join(filter(None, words))
 
 
-def _part(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any]) -> Iterator[Item]:
+def _timings(record: Mapping[str, Any]) -> str:
+    """How long it took, until its first byte too, and how fast what followed came."""
+    whole, first = record["duration_us"] / 1e6, record["first_byte_us"]
+    if first is None or not record["stream"]:
+        return output.duration(whole)
+    rest, tokens = whole - first / 1e6, record["completion_tokens"]
+    speed = f", {tokens / rest:.0f} tok/s" if tokens > 1 and rest > 0.05 else ""
+    return f"{output.duration(whole)} (first byte {_short(first)}{speed})"
+
+
+def _short(microseconds: int) -> str:
+    return f"{microseconds // 1000} ms" if microseconds < 1_000_000 else output.duration(microseconds / 1e6)
+
+
+def _part(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Iterator[Item]:
+    """``item`` has the part's id, record and role; ``files`` what each tool call read or wrote."""
     if "written" in part:  # an agent added to what the person wrote
         if words := part["written"].strip():
-            yield Item(id, record, role, words)
-        yield Item(f"{id}+", record, "added by the agent", part["text"], folds=True, long=True, style="dim")
+            yield replace(item, text=words, blocks=lambda: blocks.prose(words))
+        yield Item(f"{item.id}+", item.record, "added by the agent", part["text"], folds=True, long=True, style="dim")
     else:
-        yield _whole(id, record, role, part)
+        yield _whole(item, part, files)
 
 
-def _whole(id: str, record: Mapping[str, Any], role: str, part: Mapping[str, Any]) -> Item:
+def _whole(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Item:
+    id, record, role = item.id, item.record, item.head
     match part["type"]:
         case "text":
-            long = role == "system" or len(part["text"]) > _LONG
-            return Item(id, record, role, part["text"], folds=long, long=long)
+            text = part["text"]
+            long = role == "system" or len(text) > _LONG
+            return Item(id, record, role, text, folds=long, long=long, blocks=lambda: blocks.prose(text))
         case "earlier":
             return Item(id, record, part["name"], part["text"], folds=True, long=True, style="dim")
         case "thinking":
             return Item(id, record, "thinking", part["text"], folds=True, long=True, style="dim")
         case "tool_use":
-            return Item(id, record, f"tool {part['name']}", part["arguments"], folds=True, long=True, style="tool")
+            call = toolcalls.read(part["name"], part["arguments"])
+            files[part["id"]] = call.file
+            return Item(id, record, f"tool {call.head}", part["arguments"], folds=True, long=True, style="tool",
+                        preview=False, blocks=call.blocks)  # fmt: skip
         case "tool_result":
-            head = "error" if part["is_error"] else "result"
-            return Item(id, record, head, part["content"], folds=True, long=True, style="dim")
+            return _result(item, part, files.get(part["id"], ""))
         case "image":
-            return Item(id, record, role, f"[image {part['media_type']} {part['source']}]")
+            return Item(id, record, role, f"[image {_image(part)}]")
         case other:
             return Item(id, record, role, f"[{other}]")
+
+
+def _result(item: Item, part: Mapping[str, Any], file: str) -> Item:
+    text, failed = part["content"], part["is_error"]
+    images = "".join(f" [image {_image(image)}]" for image in part.get("images", ()))
+    language = "" if failed else file
+    return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True, long=True,
+                style="error" if failed else "dim", blocks=lambda: blocks.output(text, language))  # fmt: skip
+
+
+def _image(image: Mapping[str, Any]) -> str:
+    size = [output.size(image["bytes"])] if image.get("bytes") else []
+    return ", ".join([image["media_type"], *size, one_line(image["source"], 80)])
 
 
 def _report(report: Mapping[str, Any]) -> str:

@@ -8,18 +8,26 @@ one), one row stands for what is not loaded yet at either end.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 PAGE: Final = 100
 #: Pages kept; the widget shows one screen, the rest is what was just left.
 MOST: Final = 6 * PAGE
 
 
+class Span(NamedTuple):
+    """Columns ``start`` to ``end`` of a row's line in another style."""
+
+    start: int
+    end: int
+    style: str
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``cells`` are inert texts, a column each; ``style`` is that of all of them, in words of
-    `reef_cli.tui.themes`; ``seq``: its place in the daemon's
-    list, where that has cursors."""
+    """``cells`` are inert texts, a column each; ``style`` is that of all of them, in words of `reef_cli.tui.themes`,
+    and ``spans`` have others on top of it, asked for when the row is drawn. ``seq``: its place in the daemon's list,
+    where that has cursors."""
 
     id: str
     cells: tuple[str, ...]
@@ -27,6 +35,7 @@ class Row:
     seq: int = 0
     data: Any = field(default=None, compare=False)
     under: str = ""  # the id of the row that it is unfolded from
+    spans: Sequence[Span] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

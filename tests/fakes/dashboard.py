@@ -21,9 +21,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from daemon.core.version import PROTOCOL, __version__
 from tests.fakes.listing import page
 
-ENGINES = [{"name": "embedded", "state": "ready"}]
+ENGINES: list[dict[str, Any]] = [
+    {
+        "name": "embedded", "kind": "embedded", "state": "ready", "model": "smollm2", "detail": None, "progress": None,
+        "memory_mb": 512, "running": 1, "waiting": 0, "restarts": 0, "prompt_speed": 900.0,
+        "prompt_tokens": 1000, "cached_tokens": 600, "completion_tokens": 200, "loras": 1, "tokens_per_second": 45.3,
+        "cache_hit": 0.62, "weights": "a1b2c3d4e5f6+0badf00d0000",
+    }
+]  # fmt: skip
 
 
 class FakeDaemon:
@@ -37,6 +45,9 @@ class FakeDaemon:
         self.traces: dict[str, dict[str, Any]] = {}
         self.releases: list[dict[str, Any]] | None = []
         self.jobs: list[dict[str, Any]] | None = []
+        self.models: list[dict[str, Any]] = []
+        self.adding: list[dict[str, Any]] = []
+        self.status = status()
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self._clients: set[asyncio.Queue[bytes | None]] = set()
@@ -104,6 +115,7 @@ class FakeDaemon:
             Route("/reef/events", self._events),
             Route("/reef/sessions", self._session_list),
             Route("/reef/search", self._beside),
+            Route("/reef/status", self._one(lambda request: self.status)),
             Route("/reef/traces/{id}", self._one(self._trace)),
             Route("/reef/scenarios", self._scenarios),
             Route("/reef/releases", self._release_list),
@@ -113,6 +125,9 @@ class FakeDaemon:
                 "/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request).get("diff", "")})
             ),
             Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
+            Route("/reef/models", self._model_list),
+            Route("/reef/models/use", self._use, methods=["POST"]),
+            Route("/reef/{verb:str}", self._record, methods=["POST"]),
             Route("/reef/jobs", self._job_list),
             Route("/reef/jobs/{id}", self._one(self._job)),
             Route("/reef/jobs/{id}/cancel", self._cancel, methods=["POST"]),
@@ -236,6 +251,24 @@ class FakeDaemon:
         self.emit("job", job)
         return JSONResponse(job)
 
+    async def _model_list(self, request: Request) -> Response:
+        self._note(request, len(self.models))
+        return JSONResponse({"items": self.models, "routes": [], "adding": self.adding})
+
+    async def _use(self, request: Request) -> Response:
+        name = (await self._posted(request))["name"]
+        for one in self.models:
+            one["active"] = one["name"] == name
+        self.emit("model", {"name": name})
+        return JSONResponse(next(one for one in self.models if one["active"]))
+
+    async def _record(self, request: Request) -> Response:
+        await self._posted(request)
+        recording = self.status["recording"]
+        recording["state"] = "paused" if request.path_params["verb"] == "pause" else "on"
+        self.emit("recording", recording)
+        return JSONResponse(recording)
+
     async def _posted(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = await request.json()
         self.posts.append((request.url.path, body))
@@ -305,4 +338,23 @@ def job(number: int, /, **changes: Any) -> dict[str, Any]:
         "config": {}, "started_ns": None, "ended_ns": None, "attempts": 1, "progress": None, "message": "",
         "outcome": None, "release_id": None, "error": None, "records": 0, "instructions": [],
         "log": ["select: 36 records", "train: step 1"], "directory": "/home/me/.reef/jobs/x", **changes,
+    }  # fmt: skip
+
+
+def model(name: str, /, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name, "path": f"/home/me/.reef/models/{name}.gguf", "bytes": 145_000_000, "sha256": f"{len(name):064x}",
+        "licence": "apache-2.0", "source": f"pypi:{name}", "active": False, "loaded": False, **changes,
+    }  # fmt: skip
+
+
+def status(**changes: Any) -> dict[str, Any]:
+    """What ``/reef/status`` tells; the daemon of a test started an hour before `NOW`."""
+    return {
+        "version": __version__, "protocol": PROTOCOL, "pid": 4711, "started_ns": NOW - 60 * _MINUTE, "uptime_s": 3600.0,
+        "home": "/home/me/.reef", "url": "http://127.0.0.1:4141", "port": 4141, "config_path": None,
+        "recording": {"state": "on", "detail": None, "unrecorded": 0, "until_ns": None}, "engines": ENGINES,
+        "default_engine": "embedded", "model": "smollm2", "counts": {"records": 12, "sessions": 3, "reports": 2},
+        "last": None, "releases": [], "waiting": [], "waiting_in": [], "jobs": [], "notes": [],
+        "log": "/home/me/.reef/logs/daemon.log", **changes,
     }  # fmt: skip

@@ -19,15 +19,18 @@ from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
 from reef_cli.tui.screens.dialogs import Confirm, Help
-from reef_cli.tui.widgets.lines import Banner, Keys, Line, Titles
+from reef_cli.tui.widgets.lines import Banner, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 #: What works without the daemon.
-_ALONE = {"down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "help", "quit", "start", *LISTS,
-          "good", "bad", "note", "undo"}  # fmt: skip
+_ALONE = {
+    *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
+    *("help", "quit", "start", "suspend", "filter", "level", "source", *LISTS),
+    *("good", "bad", "note", "undo"),  # kept in the outbox
+}
 
 
 def bindings(place: Place) -> list[Binding]:
@@ -74,16 +77,18 @@ class Panel(Screen[None]):
     titled: ClassVar[bool] = True
     follow: ClassVar[bool] = False
     empty: ClassVar[str] = ""
+    #: Whether it has something to show without the daemon, too.
+    alone: ClassVar[bool] = False
     AUTO_FOCUS = "RowList"
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
         self.desk = desk
         self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
-        self.bar = Line(left_first=True, id="bar")
+        self.bar = Tabs(LISTS, self.place, id="bar")
         self.banner = Banner()
         self.said = Line()
-        self.foot = Keys(keys.at(self.place), self.blocked)
+        self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
         self.reload = Repeating(self, self.load)
         self._unknown = ""
 
@@ -98,7 +103,7 @@ class Panel(Screen[None]):
 
     def on_screen_resume(self) -> None:
         self.daemon_changed()
-        if self.desk.lost is None:
+        if self.alone or self.desk.lost is None:
             self.reload.ask()
 
     # -- for the screens ----------------------------------------------------------------------------
@@ -122,7 +127,8 @@ class Panel(Screen[None]):
         if id == "start":
             return None if self.desk.lost and not self.desk.running else "the daemon is running"
         if self.desk.lost is not None and id not in _ALONE:
-            return f"{self.desk.lost or 'connecting'}{'' if self.desk.running else ': s starts it'}"
+            way = "" if self.desk.running else f": {self.desk.key('start')} starts it"
+            return f"{self.desk.lost or 'connecting'}{way}"
         return None
 
     def failed(self, error: ReefError) -> None:
@@ -141,10 +147,8 @@ class Panel(Screen[None]):
 
     def daemon_changed(self) -> None:
         """The daemon came, went, or its engine's state changed."""
-        tabs = [f"[{n} {name}]" if self.place.startswith(name[:-1]) else f" {n} {name} "
-                for n, name in enumerate(LISTS, 1)]  # fmt: skip
-        self.bar.show(left=f"Reef  {' '.join(tabs)}", right=self.desk.engine)
-        way = "trying again; reef logs" if self.desk.running else "s starts it, or: reef start"
+        self.bar.show(right=self.desk.engine)
+        way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
         self.list.empty = self.nothing()
         self.list.refresh()
@@ -233,6 +237,15 @@ class Panel(Screen[None]):
     def do_jobs(self) -> None:
         self.app.switch_mode(Place.JOBS)
 
+    def do_models(self) -> None:
+        self.app.switch_mode(Place.MODELS)
+
+    def do_logs(self) -> None:
+        self.app.switch_mode(Place.LOGS)
+
+    def do_status(self) -> None:
+        self.app.switch_mode(Place.STATUS)
+
     def do_back(self) -> None:
         self.app.pop_screen()
 
@@ -243,7 +256,14 @@ class Panel(Screen[None]):
             self.do_back()
 
     def do_help(self) -> None:
-        self.app.push_screen(Help(self.place, self.blocked))
+        self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
+
+    def do_suspend(self) -> None:
+        driver = self.app._driver
+        if driver is None or not driver.can_suspend:
+            self.say("this terminal has no shell to go back to")
+        else:
+            self.app.action_suspend_process()
 
     def do_start(self) -> None:
         self.say("starting the daemon …")

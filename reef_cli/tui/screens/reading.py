@@ -1,12 +1,47 @@
-"""A screen that reads: its text as lines of the list's width, wrapped again when that changes."""
+"""A screen that reads: its text as lines of the list's width, wrapped again when that changes; words found in it, and
+all of it in the person's editor or pager."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding
 from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Input
 
-from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.text import wrapped
+from daemon.core.errors import ReefError
+from reef_cli.tui import outside
+from reef_cli.tui.screens.panel import Panel, off_loop
+from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.window import Row
+
+_DECORATION = re.compile("\x1b\\[\\d*m")
+
+
+class Find(ModalScreen[str | None]):
+    """One line for the words to find, above the keys. Every letter is a letter here."""
+
+    DEFAULT_CSS = """
+    Find { background: transparent; align: left bottom; }
+    Find Input { border: none; height: 1; padding: 0; margin: 0 0 1 0; background: $panel; }
+    """
+    BINDINGS = [Binding("escape", "cancel", show=False)]  # noqa: RUF012
+
+    def __init__(self, before: str) -> None:
+        super().__init__()
+        self._before = before
+
+    def compose(self) -> ComposeResult:
+        box = Input(self._before, placeholder="find words in it; Enter: find, Esc: not")
+        box.cursor_blink = False
+        yield box
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
 
 
 class Reading(Panel):
@@ -16,13 +51,96 @@ class Reading(Panel):
         """What there is to read, in at most ``width`` columns."""
         raise NotImplementedError
 
+    @property
+    def width(self) -> int:
+        return self.list.scrollable_content_region.width - 2
+
     def draw(self, *, select: str | None = None) -> None:
-        width = self.list.scrollable_content_region.width - 2
-        if width > 0:
-            self.list.all(self.lines(width), select=select)
+        if self.width > 0:
+            self.list.all(self.lines(self.width), select=select)
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self.draw)
+
+    def blocked(self, id: str) -> str | None:
+        why = super().blocked(id)
+        if why is None and id in ("next_hit", "previous_hit") and not self.list.hit:
+            return "nothing is looked for yet: / finds"
+        return why
+
+    # -- finding ------------------------------------------------------------------------------------
+
+    def do_find(self) -> None:
+        def look(words: str | None) -> None:
+            if words is not None:
+                self.list.hit = words.lower()
+                self.list.refresh()
+                self.foot.refresh()
+                if words:
+                    self._seek(1)
+
+        self.app.push_screen(Find(self.list.hit), look)
+
+    def do_next_hit(self) -> None:
+        self._seek(1)
+
+    def do_previous_hit(self) -> None:
+        self._seek(-1)
+
+    def _seek(self, step: int) -> None:
+        async def run() -> None:
+            try:
+                if not await self.seek(self.list.hit, step):
+                    self.say(f"not {'below' if step > 0 else 'above'}: {self.list.hit}")
+            except ReefError as error:
+                self.failed(error)
+
+        self.run_worker(run(), exclusive=True, group="seek")
+
+    async def seek(self, words: str, step: int) -> bool:
+        """Go to the next line that has ``words``, in either direction; False where there is none."""
+        rows = self.list.window.rows
+        at = self.list.window.index(self.list.cursor) or 0
+        for n in range(at + step, len(rows) if step > 0 else -1, step):
+            if words in rows[n].cells[0].lower():
+                self.list.to(n)
+                return True
+        return False
+
+    # -- outside ------------------------------------------------------------------------------------
+
+    def document(self) -> Iterator[str]:
+        """All of it as inert lines; asked for off the loop. Raises ReefError."""
+        return iter([row.cells[0] for row in self.list.window.rows])
+
+    def do_editor(self) -> None:
+        self._outside(outside.editor())
+
+    def do_pager(self) -> None:
+        self._outside(outside.pager())
+
+    def _outside(self, command: str) -> None:
+        async def run() -> None:
+            lines = (_DECORATION.sub("", line) for line in self.document())
+            file = outside.written(lines, f"{self.place.replace(' ', '-')}.md")
+            try:
+                path = await off_loop(file.__enter__)
+                try:
+                    outside.read(command, path, self.app.suspend())
+                finally:
+                    await off_loop(file.__exit__, None, None, None)
+            except SuspendNotSupported:
+                self.say("this terminal cannot be handed to another program; the commands in ? say the same")
+            except ReefError as error:
+                self.failed(error)
+            self.app.refresh(layout=True)
+
+        self.run_worker(run(), exclusive=True, group="outside")
+
+    def sent(self, text: str, what: str) -> None:
+        """Give it to the terminal's clipboard; whether that takes it, nobody says."""
+        self.app.copy_to_clipboard(text)
+        self.say(f"sent to the terminal: {what}")
 
 
 def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
@@ -34,3 +152,12 @@ def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
             Row(str(len(rows) + n), (part,), styles.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
         ]
     return rows
+
+
+def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
+    """``head``, and beside it ``text``, as many lines as it needs."""
+    indent = min(len(head), width // 2)
+    parts = wrapped(text, width - indent)
+    return [
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style) for n, part in enumerate(parts)
+    ]

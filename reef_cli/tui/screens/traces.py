@@ -188,7 +188,7 @@ class Traces(Rated):
             return "nothing is folded here"
         if id == "collapse" and row is not None and (row.under or row.id) not in self.unfolded:
             return "nothing is unfolded here"
-        if id == "all" and not self.list.marks and self.asked == Asked():
+        if id == "reset" and not self.list.marks and self.asked == Asked():
             return "all of them are shown, and none is marked"
         return None
 
@@ -216,7 +216,7 @@ class Traces(Rated):
     def on_filter_left(self, message: Filter.Left) -> None:
         self.list.focus()
 
-    def do_all(self) -> None:
+    def do_reset(self) -> None:
         if self.list.marks:
             self.list.unmark()
             self._show_state()

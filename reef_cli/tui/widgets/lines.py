@@ -22,6 +22,7 @@ class Line(Widget):
     """
 
     DEFAULT_CSS = "Line { height: 1; }"
+    DIM = _DIM
 
     def __init__(self, *, style: Style = _BOLD, left_first: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -43,6 +44,29 @@ class Line(Widget):
             return Strip([Segment(fit(self.left, width), self._style)], width).apply_style(self.rich_style)
         text = fit(self.left, max(space, 0)) + (f" {self.right}" if self.right else "")
         return Strip([Segment(fit(text, width), self._style)], width).apply_style(self.rich_style)
+
+
+class Tabs(Line):
+    """Where one is among the screens. What does not fit loses its name from the last screen on, never its digit."""
+
+    def __init__(self, names: Sequence[str], place: str, *, id: str | None = None) -> None:
+        super().__init__(left_first=True, id=id)
+        self._names = names
+        self._here = next(n for n, name in enumerate(names) if place.startswith(name[:-1]))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        forms = [self._tabs(named) for named in range(len(self._names), -1, -1)]
+        beside = [form for form in forms if cell_len(form) + 1 + cell_len(self.right) <= width]
+        self.left = (beside or [form for form in forms if cell_len(form) <= width] or forms[-1:])[0]
+        return super().render_line(y)
+
+    def _tabs(self, named: int) -> str:
+        """With the names of the first ``named`` screens, and of this one."""
+        words = [
+            f"{n + 1} {name}" if n < named or n == self._here else str(n + 1) for n, name in enumerate(self._names)
+        ]
+        return "Reef " + "".join(f"[{word}]" if n == self._here else f" {word} " for n, word in enumerate(words))
 
 
 class Titles(Line):

@@ -4,9 +4,10 @@ The selected row is known by its id. Following means standing at the end and sta
 is animated. Rows are drawn as plain segments: their text is never markup.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
@@ -66,6 +67,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.empty = empty
         self.cursor: str | None = None
         self.marks: dict[str, Row] = {}
+        self.hit = ""  # lower-case words that stand out wherever they are in view
         self._goal: int | None = None  # a row to select as soon as it is loaded
         self._ours = False  # this scrolling is the program's, not the person's
 
@@ -88,14 +90,15 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def change(self, edit: Callable[[Window], None]) -> None:
         """Change the window; what the person looks at stays where it is, or at the end while following."""
-        top = self.scroll_offset.y
-        anchor = self.window.row(top)
+        first, last = self.view
+        seen = [(n - first, row.id) for n in range(first, last + 1) if (row := self.window.row(n)) is not None]
         edit(self.window)
         self.virtual_size = Size(0, self.window.total)
+        moved = next((index - n for n, id in seen if (index := self.window.index(id)) is not None), None)
         if self.follow and self.window.rows:
             self.cursor = self.window.rows[-1].id
             self._scroll_top(self.window.total)
-        elif anchor is not None and (moved := self.window.index(anchor.id)) is not None:
+        elif moved is not None:
             self._scroll_top(moved)
         if self._goal is not None and (row := self.window.row(self._goal)) is not None:
             self.cursor, self._goal = row.id, None
@@ -166,6 +169,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if self.window.rows:
             self.cursor = self.window.rows[-1].id
         self._scroll_top(self.window.total)
+        self.refresh()  # all of it may be in view: then nothing scrolls
         self._tell()
 
     def half(self) -> int:
@@ -234,10 +238,39 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             text = "  …" if index < self.window.total else f"  {self.empty}" if y == 0 and not self.window.total else ""
             return Strip([Segment(fit(text, width))], width).apply_style(self.rich_style)
         chosen = row.id == self.cursor
-        text = aligned(self.columns, row.cells, width - _LEFT)
-        style = themes.style(self.app.theme, row.style)
+        marks = (">" if chosen else " ") + ("*" if row.id in self.marks else " ")
+        text = marks + aligned(self.columns, row.cells, width - _LEFT)
+        base = themes.style(self.app.theme, row.style)
         if chosen:
-            style += Style(reverse=True, bold=True)
-        return Strip(
-            [Segment((">" if chosen else " ") + ("*" if row.id in self.marks else " ") + text, style)], width
-        ).apply_style(self.rich_style)
+            base += Style(reverse=True, bold=True)
+        spans = [(_LEFT + start, _LEFT + end, style) for start, end, style in row.spans]
+        spans += [(start, end, "hit") for start, end in found(text, self.hit)]
+        return self._styled(text, width, base, spans).apply_style(self.rich_style)
+
+    def _styled(self, text: str, width: int, base: Style, spans: Sequence[tuple[int, int, str]]) -> Strip:
+        """Later spans stand on earlier ones."""
+        if not spans:
+            return Strip([Segment(text, base)], width)
+        places = {place for start, end, _ in spans for place in (start, end)}
+        cuts = sorted(place for place in places if 0 < place < width)
+        pieces, at = [], 0
+        for piece, end in zip(Strip([Segment(text)], width).divide([*cuts, width]), [*cuts, width], strict=True):
+            style = base
+            for first, last, name in spans:
+                if first <= at < last:
+                    style += themes.style(self.app.theme, name)
+            pieces.append(piece.apply_style(style))
+            at = end
+        return Strip.join(pieces)
+
+
+def found(text: str, words: str) -> Iterator[tuple[int, int]]:
+    """Where ``words`` stand in a line, in columns, whatever their case."""
+    low = text.lower()
+    if not words or len(low) != len(text):
+        return
+    at = low.find(words)
+    while at >= 0:
+        start = cell_len(text[:at])
+        yield start, start + cell_len(text[at : at + len(words)])
+        at = low.find(words, at + len(words))

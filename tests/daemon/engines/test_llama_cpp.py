@@ -383,7 +383,7 @@ async def test_status_tells_what_happened(engine: LlamaCpp) -> None:
     assert after.prompt_tokens > before.prompt_tokens
     assert after.memory_mb is not None
     assert after.memory_mb > 100
-    assert (after.decode_speed or 0) > 0
+    assert (after.tokens_per_second or 0) > 0
     assert (after.prompt_speed or 0) > 0
 
 

@@ -40,6 +40,15 @@ def test_status_says_what_runs_where(daemon: RunningDaemon) -> None:
     assert any("SAORecipe" in note for note in status["notes"])
 
 
+def test_status_says_how_an_engine_did_lately(daemon: RunningDaemon) -> None:
+    record = daemon.get(f"/reef/records/{say(daemon, 'how fast are you?')}")
+    embedded, remote = daemon.get("/reef/status")["engines"]
+    assert 0 < remote["cache_hit"] <= 1
+    assert record["cached_tokens"] > 0
+    assert (remote["tokens_per_second"], remote["memory_mb"], remote["weights"]) == (None, None, None)
+    assert (embedded["tokens_per_second"], embedded["cache_hit"]) == (None, None)
+
+
 def test_status_counts_and_shows_the_last_record(daemon: RunningDaemon) -> None:
     before = daemon.get("/reef/status")["counts"]["records"]
     receipt = say(daemon, "count me")

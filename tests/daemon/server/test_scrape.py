@@ -42,6 +42,7 @@ def test_what_happens_is_counted(daemon: RunningDaemon, provider: Provider) -> N
     assert found["reef_stored"].value("reef_stored", what="records") == 2
     assert found["reef_tokens_total"].value("reef_tokens_total", engine="p", type="completion") > 0
     assert found["reef_engine_state"].value("reef_engine_state", engine="p", state="ready") == 1
+    assert found["reef_engine_cache_hit_ratio"].value("reef_engine_cache_hit_ratio", engine="p") > 0
     assert found["reef_jobs"].value("reef_jobs", state="running") == 0
     assert found["reef_store_bytes"].value("reef_store_bytes") > 0
     assert found["process_cpu_seconds_total"].value("process_cpu_seconds_total") > 0

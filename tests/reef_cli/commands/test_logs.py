@@ -96,3 +96,16 @@ def test_follow_goes_on_across_a_rotation(log: Home) -> None:
         log.log.write_text("after rotation\n")
         assert process.stdout.readline() == "after rotation\n"
         process.terminate()
+
+
+def test_words_and_a_level(log: Home, reef: Reef) -> None:
+    assert words(reef("logs", "level:error").out) == ["failed", "last):"]
+    assert words(reef("logs", "OLDER").out) == ["older"]
+    assert reef("logs", "level:loud").code == ExitCode.USAGE
+
+
+def test_another_log(log: Home, reef: Reef) -> None:
+    assert reef("logs", "--of", "engine").code == ExitCode.NOT_FOUND
+    (log.logs / "engine.log").write_text("llama: a warning\n")
+    assert reef("logs", "--of", "engine").out == "llama: a warning\n"
+    assert "../x" in reef("logs", "--of", "../x").err

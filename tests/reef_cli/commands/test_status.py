@@ -12,6 +12,8 @@ from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
 from tests.reef_cli.raw_server import answering, ok
 
+COVERS = ("reef_cli/standing.py",)
+
 
 def test_it_says_what_runs_where(served: Served, cli: Reef) -> None:
     result = cli("status")

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +101,33 @@ def test_the_dashboard_opens_on_a_terminal_and_leaves_it_as_it_was(reef_home: Ho
     assert b"\x1b[?1049h" in seen
     assert b"\x1b[?1049l" in seen
     assert b"\x1b[?1000h" not in seen  # the mouse stays the terminal's
+
+
+def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(reef_home: Home) -> None:
+    pid, master = pty.fork()
+    if pid == 0:
+        os.environ |= {"REEF_HOME": str(reef_home.root), "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+        os.execv(sys.executable, [sys.executable, "-m", "reef_cli.main", "tui"])
+    read_until(master, b"the daemon is not running")
+    os.write(master, b"\x1a")
+    assert b"\x1b[?1049l" in read_until(master, b"\x1b[?1049l")
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    os.kill(pid, signal.SIGCONT)
+    seen = read_until(master, b"the daemon is not running")
+    assert b"\x1b[?1049h" in seen
+    os.write(master, b"q")
+    with pytest.raises(OSError, match=r"\[Errno"):  # the other side closes once the program has ended
+        read_until(master, b"never shown")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(master)
+
+
+def read_until(master: int, wanted: bytes) -> bytes:
+    seen = b""
+    while wanted not in seen:
+        seen += os.read(master, 65536)
+    return seen
 
 
 def test_a_recording_of_the_real_daemon_is_played_without_it(served: Served, tmp_path: Path) -> None:

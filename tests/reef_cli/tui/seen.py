@@ -5,18 +5,22 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from textual.pilot import Pilot
 
 from daemon.core.paths import Home
-from reef_cli.tui.app import Dashboard
+from reef_cli.tui.app import Connect, Dashboard
+from reef_cli.tui.desk import Clock
 from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.settings import Settings
 from reef_cli.tui.themes import Theme
 from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 12.0
+WITHOUT_HINTS = Settings(hints=False)
 
 
 class Seen:
@@ -74,7 +78,15 @@ class Seen:
 
 
 @asynccontextmanager
-async def dashboard(home: Home, size: tuple[int, int] = (80, 24), *, theme: Theme = "ansi") -> AsyncIterator[Seen]:
-    app = Dashboard(home, now=lambda: NOW, theme=theme)
+async def dashboard(
+    home: Home,
+    size: tuple[int, int] = (80, 24),
+    *,
+    theme: Theme = "ansi",
+    settings: Settings = WITHOUT_HINTS,
+    now: Clock = lambda: NOW,
+    connect: Connect | None = None,
+) -> AsyncIterator[Seen]:
+    app = Dashboard(home, now=now, settings=replace(settings, theme=theme), connect=connect)
     async with app.run_test(size=size) as pilot:
         yield Seen(app, pilot)

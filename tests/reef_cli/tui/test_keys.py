@@ -6,10 +6,14 @@ import pytest
 
 from daemon.core.paths import Home
 from reef_cli.commands import COMMANDS, Group
-from reef_cli.tui.keys import EVERYWHERE, KEYS, LISTS, Key, Place, at
+from reef_cli.tui.keys import EATEN, EATEN_BY_EDITORS, EVERYWHERE, KEYS, LISTS, Key, Place, at
+from reef_cli.tui.screens.exchange import Changes, Raw
 from reef_cli.tui.screens.jobs import Jobs, Log
+from reef_cli.tui.screens.logs import Logs
+from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.releases import Card, Releases
+from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces
 from tests.fakes.dashboard import FakeDaemon
@@ -18,15 +22,15 @@ from tests.reef_cli.tui.seen import dashboard
 COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
-    Place.JOB: Log,
+    Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs,
+    Place.STATUS: Status,
 }  # fmt: skip
-#: Modifiers that terminals turn into other keys, or that editors' terminals keep for themselves.
-EATEN = {"ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+p", "ctrl+q", "ctrl+s"}
 
 
 def test_ids_are_unique_and_no_key_is_eaten() -> None:
     assert len({key.id for key in KEYS}) == len(KEYS)
-    assert not EATEN & {name for key in KEYS for name in key.keys}
+    assert not set(EATEN) & {name for key in KEYS for name in key.keys}
+    assert [key.id for key in KEYS if set(key.keys) <= set(EATEN_BY_EDITORS)] == []
 
 
 @pytest.mark.parametrize("place", list(Place))
@@ -43,7 +47,9 @@ def test_every_key_has_its_method_and_binding(place: Place) -> None:
     assert bound == {key.id for key in at(place)}
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.id not in ("back", "quit")], ids=lambda key: key.id)
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key.id not in ("back", "quit", "suspend")], ids=lambda key: key.id
+)
 def test_every_action_has_a_command(key: Key) -> None:
     """Moving about has none; a command that is there has the verb that is named."""
     if key.id in ("down", "up", "top", "bottom", "page_down", "page_up"):
@@ -59,9 +65,9 @@ def test_every_action_has_a_command(key: Key) -> None:
 
 @pytest.mark.parametrize("place", list(LISTS))
 async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
-    async with dashboard(reef_home, (80, 36)) as seen:
+    async with dashboard(reef_home, (80, 60)) as seen:
         await seen.shows("nothing yet")
-        await seen.press({Place.TRACES: "1", Place.RELEASES: "2", Place.JOBS: "3"}[place])
+        await seen.press(str(LISTS.index(place) + 1))
         await seen.shows(f"{place}]")
         await seen.press("question_mark")
         await seen.shows(f"Keys in {place}, and the command that does the same")
@@ -69,19 +75,39 @@ async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaem
             assert re.search(rf"{re.escape(key.shown)} +{re.escape(key.text)}", seen.screen), key.id
             assert key.twin in seen.screen
         assert "not now: the daemon is running" in seen.screen
-        if place is Place.TRACES:
-            seen.golden("help-80x36")
         await seen.press("question_mark")
         await seen.shows(f"{place}]")
 
 
-async def test_f1_is_help_too_and_scrolls_on_a_small_screen(reef_home: Home, fake: FakeDaemon) -> None:
-    async with dashboard(reef_home, (60, 14)) as seen:
-        await seen.shows("nothing yet")
-        await seen.press("f1", *["j"] * 30)
-        await seen.shows("leave (anywhere: ctrl+c twice)")
+@pytest.mark.parametrize(("width", "height"), [(40, 24), (80, 24), (120, 36)])
+async def test_help_is_whole_in_any_terminal(reef_home: Home, fake: FakeDaemon, width: int, height: int) -> None:
+    """Every word of it can be scrolled to; nothing is cut."""
+    async with dashboard(reef_home, (width, height)) as seen:
+        await seen.until(lambda: seen.app.desk.lost is None)
+        await seen.press("f1")
+        await seen.shows("Keys in traces")
+        seen.golden(f"help-{width}x{height}")
+        read = seen.screen
+        for _ in range(len(at(Place.TRACES))):
+            await seen.press("pagedown")
+            read += seen.screen
+        assert "…" not in read
+        assert "twice)" in read
+        words = set(read.split())
+        assert [key.id for key in at(Place.TRACES) if not set(f"{key.text} {key.twin}".split()) <= words] == []
+        await seen.press("g")
+        await seen.until(lambda: "> j" in seen.screen)
         await seen.press("q")  # the help, not the dashboard
         await seen.shows("[1 traces]")
+
+
+async def test_help_is_wrapped_again_when_the_terminal_changes(reef_home: Home, fake: FakeDaemon) -> None:
+    async with dashboard(reef_home, (80, 24)) as seen:
+        await seen.until(lambda: seen.app.desk.lost is None)
+        await seen.press("question_mark")
+        await seen.shows("read the trace                     reef traces show ID")
+        await seen.pilot.resize_terminal(40, 20)
+        await seen.shows("│               reef traces show ID")
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 120])

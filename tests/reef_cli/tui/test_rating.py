@@ -16,6 +16,7 @@ from tests.fakes.provider import Turn, running_provider
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
 from tests.reef_cli.tui.seen import Seen, dashboard
 
+COVERS = ("reef_cli/tui/screens/rated.py",)
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from daemon.core.errors import Conflict, NotFound, Unreachable, UsageError
 from daemon.core.paths import Home
-from reef_cli.tui.app import Dashboard
 from reef_cli.tui.recording import Tape
 from reef_cli.tui.replay import FIXED, Replay, load
 from tests.fakes.dashboard import NOW, FakeDaemon, session
 from tests.reef_cli.tui.screens.test_trace import sample
 from tests.reef_cli.tui.seen import Seen
+from tests.reef_cli.tui.seen import dashboard as shown
 
 HEAD = {"reef_recording": 1, "version": "1", "began_ns": NOW}
 
@@ -59,9 +59,8 @@ Play = Callable[..., Replay]
 
 @asynccontextmanager
 async def dashboard(home: Home, player: Replay) -> AsyncIterator[Seen]:
-    app = Dashboard(home, now=player.now_ns, connect=lambda _timeout: player)
-    async with app.run_test(size=(80, 24)) as pilot:
-        yield Seen(app, pilot)
+    async with shown(home, now=player.now_ns, connect=lambda _timeout: player) as seen:
+        yield seen
     player.stop()
 
 
@@ -70,9 +69,7 @@ async def test_what_was_recorded_is_seen_again(reef_home: Home, fake: FakeDaemon
     fake.sessions = [session(n) for n in range(1, 4)]
     fake.traces[session(3)["id"]] = sample()
     tape = Tape(tmp_path / "demo.jsonl")
-    app = Dashboard(reef_home, now=lambda: NOW, connect=lambda timeout: tape.client(reef_home.socket, timeout))
-    async with app.run_test(size=(80, 24)) as pilot:
-        seen = Seen(app, pilot)
+    async with shown(reef_home, connect=lambda timeout: tape.client(reef_home.socket, timeout)) as seen:
         await seen.until(lambda: "session 3" in seen.marked)
         await seen.press("enter")
         await seen.shows("the engine died")

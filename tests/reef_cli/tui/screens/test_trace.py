@@ -51,11 +51,18 @@ async def opened(seen: Seen, fake: FakeDaemon, trace: dict[str, Any]) -> None:
     await seen.shows("the engine died")
 
 
+def texts(items: list[transcript.Item], *unfolded: str) -> list[str]:
+    """The lines of a trace in 80 columns."""
+    return [
+        line.text for item in items for line in transcript.lines(item, 80, folded=item.long and item.id not in unfolded)
+    ]
+
+
 def test_what_an_agent_added_to_a_persons_words_is_folded() -> None:
     added = {"type": "text", "text": "<system-reminder>be brief</system-reminder>fix it", "written": "fix it"}
     trace = sample()
     trace["records"][0]["new_messages"] = [said("user", added, {**added, "written": ""})]
-    shown = [row.cells[0] for row in transcript.rows(transcript.items(trace, NOW), (), 80)]
+    shown = texts(transcript.items(trace["records"], NOW))
     folded = "▸ added by the agent <system-reminder>be brief</system-reminder>fix it"
     at = shown.index("user")
     assert shown[at : at + 4] == ["user", "  fix it", folded, folded]
@@ -65,12 +72,12 @@ def test_what_only_came_along_is_folded() -> None:
     trace = sample()
     examples = [said("user", "an example"), said("assistant", "Ok.")]
     trace["records"][0]["new_messages"] = [*({**one, "earlier": True} for one in examples), said("user", "fix it")]
-    items = transcript.items(trace, NOW)
+    items = transcript.items(trace["records"], NOW)
     (folded,) = (item.id for item in items if "from before" in item.head)
-    shown = [row.cells[0] for row in transcript.rows(items, (), 80)]
+    shown = texts(items)
     at = shown.index("▸ 2 messages from before an example Ok.")
     assert shown[at + 1 : at + 3] == ["user", "  fix it"]
-    unfolded = [row.cells[0] for row in transcript.rows(items, {folded}, 80)]
+    unfolded = texts(items, folded)
     assert unfolded[at : at + 3] == ["▾ 2 messages from before", "  an example", "  Ok."]
 
 
