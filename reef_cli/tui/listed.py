@@ -23,7 +23,7 @@ COLUMNS: Final = (
     Column("release", 8, least=110),
     Column("scenario", 14, least=112),
     Column("folded", 22, least=136),
-    Column("", 3, least=56, most=136, right=True),
+    Column("", 3, least=96, most=136, right=True),
     Column("trace"),
 )
 #: Records that are asked for when a session is unfolded; the trace itself has all.

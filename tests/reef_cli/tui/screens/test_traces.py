@@ -48,7 +48,7 @@ async def test_every_line_is_as_wide_as_the_screen(reef_home: Home, fake: FakeDa
 
 async def test_hostile_titles_are_spelled_out(reef_home: Home, fake: FakeDaemon) -> None:
     fake.sessions = sample()
-    async with dashboard(reef_home, (160, 24)) as seen:
+    async with dashboard(reef_home, (200, 24)) as seen:
         await seen.shows("\\x1b]0;owned\\x07", "[bold red]markup[/]", "\\u202egnp.exe", "[@click=app.exit]x[/]")
         assert "\x1b" not in seen.screen
         assert "\u202e" not in seen.screen
