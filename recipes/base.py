@@ -122,6 +122,8 @@ class Context(Protocol):
     def train(self, module: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """Run ``python -m module`` in the training environment (made if need be) at nice 19, with ``spec`` as JSON on
         stdin; its JSON lines are progress, the last one the result. Raises ReefError with its words when it fails.
+
+        A progress line's ``values``, numbers by name (``{"loss": 1.2}``), are what a person sees as curves by ``done``.
         """
         ...
 

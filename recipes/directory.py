@@ -2,9 +2,10 @@
 
 ``spec.json`` (the daemon's), ``batch.json``, ``candidate/`` with ``proposal.json`` last in it, ``gate.jsonl`` (a pair a
 line; a torn last line does not count) and ``result.json``. ``work/`` is the recipe's own. A file that is there is
-complete and is never written again.
+complete and is never written again. ``curves.jsonl`` is only for who watches.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -30,6 +32,10 @@ _PATIENCE_SECONDS: Final = 5.0
 _T = TypeVar("_T")
 #: A result with every answer of its gate is far smaller.
 _LARGEST: Final = 64 << 20
+#: Files that grow though a job gets no further.
+_NO_PROGRESS: Final = ("log", "lock", "curves.jsonl")
+_CURVES: Final = 8
+_DRAWN_MOST: Final = 1e9
 _PEFT: Final = ("adapter_model.safetensors", "adapter_config.json")
 
 
@@ -61,6 +67,14 @@ class Result:
     candidate: Candidate | None = None
     gate: GateResult | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """``points``: a place (a step, a number of tasks) and the value there, in order."""
+
+    name: str
+    points: tuple[tuple[int, float], ...]
 
 
 class JobDirectory(NamedTuple):
@@ -165,6 +179,27 @@ class JobDirectory(NamedTuple):
             file.flush()
             os.fsync(file.fileno())
 
+    def add_point(self, name: str, at: int, value: float) -> None:
+        """A training's number, such as its loss, at a step of it."""
+        with (self.root / "curves.jsonl").open("ab") as file:
+            file.write(msgspec.json.encode((name, at, value)) + b"\n")
+
+    def curves(self) -> list[Curve]:
+        """What a person watches: a training's numbers by its steps; the share of tasks that pass, by how many were
+        tried. What cannot be drawn is left out. Empty where nothing was measured, or nothing of it can be read.
+        """
+        found: dict[str, dict[int, float]] = {}
+        for name, at, value in self._lines("curves.jsonl", tuple[str, int, float]):
+            if 0 <= at <= _DRAWN_MOST and abs(value) <= _DRAWN_MOST:  # no NaN, either
+                # A training that was resumed tells a step again.
+                found.setdefault(name, {})[at] = value
+        pairs = self._lines("gate.jsonl", Pair)
+        for name, passed in (("served", [pair.incumbent for pair in pairs]),
+                             ("candidate", [pair.candidate for pair in pairs])):  # fmt: skip
+            if passed:
+                found[f"score: {name}"] = {n: count / n for n, count in enumerate(accumulate(map(int, passed)), 1)}
+        return [Curve(name, tuple(sorted(points.items()))) for name, points in list(found.items())[:_CURVES]]
+
     def result(self) -> Result | None:
         return self._told("result.json", Result)
 
@@ -185,8 +220,17 @@ class JobDirectory(NamedTuple):
 
     def mark(self) -> str:
         """How far the job is: which files there are, and their sizes. The log is no progress."""
-        found = (path for path in sorted(self.root.rglob("*")) if path.is_file() and path.name not in ("log", "lock"))
+        found = (path for path in sorted(self.root.rglob("*")) if path.is_file() and path.name not in _NO_PROGRESS)
         return "".join(f"{path.relative_to(self.root)} {path.stat().st_size}\n" for path in found)[:4000]
+
+    def _lines(self, name: str, kind: type[_T]) -> list[_T]:
+        """The lines that are whole and of that kind."""
+        found: list[_T] = []
+        with contextlib.suppress(OSError), open_plain(self.root / name) as file:
+            for line in file.read(_LARGEST).splitlines():
+                with contextlib.suppress(msgspec.MsgspecError):
+                    found.append(msgspec.json.decode(line, type=kind))
+        return found
 
     def _told(self, name: str, kind: type[_T]) -> _T | None:
         """What the daemon reads, in a folder where a recipe may have put anything. Raises RecipeError."""

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -182,16 +182,23 @@ class JobContext:
     def train(self, module: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         from recipes.lora import environment  # not at import: few recipes train
 
-        return trained(environment.command(module, self.say), spec, self._teller, self.directory)
+        command = environment.command(module, self.say)
+        return trained(command, spec, self._teller, self.directory, keep=self.job.add_point)
 
 
-def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path) -> Mapping[str, Any]:
+#: Takes a curve's name, a place on it, and the value there.
+Keep = Callable[[str, int, float], None]
+
+
+def trained(
+    command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path, *, keep: Keep
+) -> Mapping[str, Any]:
     """Run a train step: ``spec`` on its stdin; progress, say, error and result events as lines on its stdout, its
     stderr in the job's log. One that a signal ended starts again, and may go on from what it kept. Raises RecipeError
     with its words.
     """
     for start in range(1, _STARTS + 1):
-        code, last = _step(command, spec, teller, folder)
+        code, last = _step(command, spec, teller, folder, keep=keep)
         if code >= 0 or start == _STARTS:
             break
         teller.say(f"the train step was ended by signal {-code}: once more")
@@ -204,7 +211,7 @@ def trained(command: Sequence[str], spec: Mapping[str, Any], teller: Teller, fol
 
 
 def _step(
-    command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path
+    command: Sequence[str], spec: Mapping[str, Any], teller: Teller, folder: Path, *, keep: Keep
 ) -> tuple[int, Mapping[str, Any]]:
     """How a train step's process ended, and the last event it told."""
     last: dict[str, Any] = {}
@@ -220,16 +227,18 @@ def _step(
         for line in process.stdout:
             try:
                 event = json.loads(line)
-                _tell(event, teller)
+                _tell(event, teller, keep)
                 last = event
             except (ValueError, KeyError, TypeError):
                 print(line.decode(errors="replace").rstrip(), file=sys.stderr)  # a library's own words
     return process.returncode, last
 
 
-def _tell(event: Mapping[str, Any], teller: Teller) -> None:
+def _tell(event: Mapping[str, Any], teller: Teller, keep: Keep) -> None:
     if event["event"] == "progress":
         fields = {name: event[name] for name in ("done", "total", "note") if name in event}
+        for name, value in dict(event.get("values") or {}).items():
+            keep(str(name), int(event["done"]), float(value))
         teller.progress(Progress(str(event.get("step", "train")), **fields))
     elif event["event"] == "say":
         teller.say(str(event["text"]))

@@ -34,6 +34,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "tui.yaml"
 
     @property
+    def copied(self) -> Path:
+        """What was copied last in the dashboard where the terminal has no clipboard."""
+        return self.root / "copied.txt"
+
+    @property
     def database(self) -> Path:
         return self.root / "store" / "reef.db"
 

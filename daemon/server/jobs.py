@@ -45,7 +45,9 @@ async def listed(request: Request) -> Response:
 async def shown(request: Request) -> Response:
     daemon, row = runtime(request), await _job(request)
     jobs = daemon.learning.jobs
-    return answer(asdict(row) | {"log": await read(jobs.log, row.id), "directory": str(jobs.directory(row.id).root)})
+    directory = jobs.directory(row.id)
+    log, curves = await asyncio.gather(read(jobs.log, row.id), read(directory.curves))
+    return answer(asdict(row) | {"log": log, "curves": curves, "directory": str(directory.root)})
 
 
 async def start(request: Request) -> Response:

@@ -12,8 +12,10 @@ from typing import Final
 from daemon.core.records import Dialect
 from daemon.core.redact import Redactor
 from daemon.server.exchange import Call
+from daemon.server.identity import Identity
 from daemon.server.outgoing import Outgoing
 from daemon.store.db import Store
+from daemon.wire import conversation
 from daemon.wire.live import LiveText, Piece
 
 #: Characters of an answer that are kept for those who watch it.
@@ -93,8 +95,8 @@ class Flight:
         """What a list says of it."""
         call, who = self._call, self._call.identity
         assert who is not None, "a call without an identity never begins"
-        if self._session is None and who.session_keys:
-            self._session = await asyncio.to_thread(store.session_of, who.scenario, who.session_keys)
+        if self._session is None:
+            self._session = await asyncio.to_thread(self._goes_on, store, who)
         return {
             "receipt": self.receipt,
             "session": self._session,
@@ -103,6 +105,12 @@ class Flight:
             "model": self._clean(call.model_asked),
             "started_ns": call.started_ns,
         }
+
+    def _goes_on(self, store: Store, who: Identity) -> str | None:
+        """The session, by the ids in headers and body; what was said is matched only when it is recorded."""
+        plain = "content-encoding" not in self._call.headers
+        keys = (*who.session_keys, *(conversation.ids(self._call.request).keys if plain else ()))
+        return store.session_of(who.scenario, keys) if keys else None
 
     def how(self) -> str:
         """How it ended."""

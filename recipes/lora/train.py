@@ -85,7 +85,8 @@ def _trained(spec: Spec, directory: Path) -> dict[str, Any]:
         if step < first:
             continue
         loss = run.step(step, [pairs[index] for index in batch])
-        _emit("progress", step="train", done=step + 1, total=spec.steps, note=f"loss {loss:.3f}")
+        told = {"step": "train", "done": step + 1, "total": spec.steps, "note": f"loss {loss:.3f}"}
+        _emit("progress", **told, values={"loss": loss})
         if (step + 1) % _CHECKPOINT_STEPS == 0 and step + 1 < spec.steps:
             run.checkpoint(directory / "checkpoint.pt", step + 1)
     peft = run.save(directory / "peft")

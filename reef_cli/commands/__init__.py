@@ -112,6 +112,9 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             ),
             "curl": Command("traces_look:curl", "The command that sends a request again.", ("reef traces curl",)),
             "tail": Command("traces:tail", "Records and reports as they come.", ("reef traces tail",)),
+            "live": Command(
+                "traces_live:live", "An answer while it comes.", ("reef traces live", "reef traces live rec_06f2m9")
+            ),
             "pin": Command(
                 "pins:pin",
                 "Call a session golden: it is kept.",

@@ -84,6 +84,12 @@ def _what(job: dict[str, Any]) -> str:
     return output.one_line(job["error"] or job["message"] or "", 60)
 
 
+def _ends(points: list[tuple[int, float]]) -> str:
+    """A curve in words: ``3.51 at 1, 0.42 at 14``."""
+    ends = [points[0], *points[1:][-1:]]
+    return ", ".join(f"{value:.3g} at {at}" for at, value in ends)
+
+
 def _show(job: dict[str, Any]) -> None:
     output.line(output.bold(output.visible(str(job["id"]))) + f"  {_state(job)}")
     facts: dict[str, object] = {
@@ -99,9 +105,10 @@ def _show(job: dict[str, Any]) -> None:
         "release": job["release_id"],
         "files": job["directory"],
     }
+    facts |= {curve["name"]: _ends(curve["points"]) for curve in job["curves"]}
     for name, value in facts.items():
         if value not in (None, ""):
-            output.line(f"  {name:<9} {output.visible(str(value), keep='')}")
+            output.line(f"  {name:<16} {output.visible(str(value), keep='')}")
     if job["log"]:
         output.line()
     for line in job["log"]:

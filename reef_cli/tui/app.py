@@ -4,6 +4,7 @@ It owns no facts. Nothing animates: an idle dashboard writes nothing to the term
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -18,6 +19,7 @@ from textual.timer import Timer
 from daemon.core.client import TIMEOUT, Client
 from daemon.core.errors import ReefError
 from daemon.core.paths import Home
+from reef_cli.tui import clipboard
 from reef_cli.tui.desk import Clock, Desk
 from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
@@ -154,6 +156,12 @@ class Dashboard(App[None], inherit_bindings=False):
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""
         return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Textual's own is not wrapped for tmux."""
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard.sequence(text, os.environ))
 
     # -- leaving ------------------------------------------------------------------------------------
 

@@ -37,10 +37,12 @@ class Desk:
     engine: str = ""
     unrecorded: str = ""
     other: str = ""
+    hints: bool = field(init=False)
     keys: tuple[Key, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.ratings = Ratings(self.home, self.client, self.tell)
+        self.hints = self.settings.hints
         self.keys = rebound(self.settings.keys)
 
     def key(self, id: str) -> str:

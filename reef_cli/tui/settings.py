@@ -43,20 +43,33 @@ def load(home: Home) -> Settings:
         return DEFAULTS
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
-    settings = typed(Settings, plain_values(text, str(path)) or {}, str(path))
-    rebound(settings.keys, f"{path}: keys")
+    return _parsed(text, str(path))
+
+
+def _parsed(text: str, source: str) -> Settings:
+    settings = typed(Settings, plain_values(text, source) or {}, source)
+    rebound(settings.keys, f"{source}: keys")
     return settings
 
 
 def keep(home: Home, name: str, value: str) -> None:
-    """Write ``name: value`` into the file, in place of its line or at the end. Raises OSError, ConfigError."""
+    """Write ``name: value`` into the file, in place of its line or at the end. Raises ConfigError."""
     path = home.dashboard
     private_directory(home.root)
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        changed = _with(text, name, value)
+        _parsed(changed, str(path))  # what it would refuse the next time is not written
+        write_private(path, changed.encode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot change {path}: {error}") from error
+
+
+def _with(text: str, name: str, value: str) -> str:
     changed, times = re.subn(rf"^{name}:.*$", f"{name}: {value}", text, flags=re.M)
     if not times:
         changed = "".join(f"{line}\n" for line in (*text.splitlines(), f"{name}: {value}"))
-    write_private(path, changed.encode())
+    return changed
 
 
 def rebound(changes: Mapping[str, tuple[str, ...]], where: str = "keys") -> tuple[Key, ...]:

@@ -8,7 +8,7 @@ from daemon.core.errors import RecipeError
 from daemon.core.learning import Batch, Feedback
 from daemon.core.releases import Candidate, GateResult, Guard, Pair, Release, ReleaseKind, Verdict, Weights
 from recipes.base import Proposal
-from recipes.directory import JobDirectory, Result, Spec
+from recipes.directory import Curve, JobDirectory, Result, Spec
 
 HEAD = Release("r1-ab", "default", 1, ReleaseKind.LEARNED, "base", 5, "why", weights=Weights("aa", "bb", 9, 8, 16.0))
 GATE = GateResult(
@@ -77,6 +77,34 @@ def test_a_torn_pair_does_not_count(directory: JobDirectory) -> None:
 def test_the_mark_moves_with_the_files_not_with_the_log(directory: JobDirectory) -> None:
     before = directory.mark()
     directory.log.write_text("talk")
+    directory.add_point("loss", 1, 2.0)  # a step that is done again and again is no progress
     assert directory.mark() == before
     directory.write_batch(Batch())
     assert directory.mark() != before
+
+
+def test_curves_are_what_was_measured(directory: JobDirectory) -> None:
+    assert directory.curves() == []
+    for at, loss in (
+        (1, 3.5),
+        (2, 3.0),
+        (2, 2.5),
+        (3, float("nan")),
+        (4, 1e300),
+    ):  # step 2 was told again by a resumed training
+        directory.add_point("loss", at, loss)
+    with (directory.root / "curves.jsonl").open("ab") as file:
+        file.write(b'["lo')
+    for incumbent in (True, False):
+        directory.add_pair(Pair("t", "p", incumbent, True))
+    assert directory.curves() == [
+        Curve("loss", ((1, 3.5), (2, 2.5))),
+        Curve("score: served", ((1, 1.0), (2, 0.5))),
+        Curve("score: candidate", ((1, 1.0), (2, 1.0))),
+    ]
+
+
+def test_a_link_instead_of_curves_is_not_followed(directory: JobDirectory, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text('["loss",1,2.0]\n')
+    (directory.root / "curves.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert directory.curves() == []

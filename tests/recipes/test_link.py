@@ -16,6 +16,7 @@ class Heard:
     def __init__(self) -> None:
         self.progressed: list[Progress] = []
         self.said: list[str] = []
+        self.kept: list[tuple[str, int, float]] = []
 
     def progress(self, at: Progress) -> None:
         self.progressed.append(at)
@@ -23,25 +24,29 @@ class Heard:
     def say(self, text: str) -> None:
         self.said.append(text)
 
+    def keep(self, name: str, at: int, value: float) -> None:
+        self.kept.append((name, at, value))
+
 
 def train(folder: Path, code: str, heard: Heard, spec: dict[str, Any] | None = None) -> Any:
     script = (
         f"import json, os, sys\nspec = json.load(sys.stdin)\ndef tell(**e): print(json.dumps(e), flush=True)\n{code}"
     )
-    return trained([sys.executable, "-c", script], spec or {}, heard, folder)
+    return trained([sys.executable, "-c", script], spec or {}, heard, folder, keep=heard.keep)
 
 
 def test_progress_words_and_the_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     heard = Heard()
     code = """
 print("a library's own words")
-tell(event="progress", step="train", done=1, total=spec["steps"], note="loss 1.0")
+tell(event="progress", step="train", done=1, total=spec["steps"], note="loss 1.0", values={"loss": 1})
 tell(event="say", text="warming up")
 tell(event="result", loss=0.5, folder=os.getcwd())
 """
     assert train(tmp_path, code, heard, {"steps": 3}) == {"loss": 0.5, "folder": str(tmp_path)}
     assert heard.progressed == [Progress("train", 1, 3, "loss 1.0")]
     assert heard.said == ["warming up"]
+    assert heard.kept == [("loss", 1, 1.0)]
     assert "a library's own words" in capfd.readouterr().err
 
 
@@ -74,8 +79,9 @@ tell(event="result", loss=1)
 
 def test_one_that_is_killed_before_it_has_read_its_spec_is_told(tmp_path: Path) -> None:
     spec = {"examples": "x" * 1_000_000}
+    heard = Heard()
     with pytest.raises(RecipeError, match="signal 9"):
-        trained([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], spec, Heard(), tmp_path)
+        trained([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], spec, heard, tmp_path, keep=heard.keep)
 
 
 def test_a_line_that_is_json_but_no_event_is_a_librarys(tmp_path: Path) -> None:

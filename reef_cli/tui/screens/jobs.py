@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.events import Resize
 
 from daemon.core.client import segment
 from reef_cli.tui.desk import Desk
@@ -12,6 +14,7 @@ from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.panel import Panel, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, plain
 from reef_cli.tui.text import bar, inert, moment, one_line
+from reef_cli.tui.widgets.curves import Curves
 from reef_cli.tui.widgets.rows import Column
 from reef_cli.tui.window import Row
 
@@ -99,7 +102,7 @@ class Jobs(_Stopping):
 
 
 class Log(Reading, _Stopping):
-    """A job's facts and the last lines it said."""
+    """A job's facts, its curves and the last lines it said."""
 
     place = Place.JOB
     follow = True
@@ -109,11 +112,25 @@ class Log(Reading, _Stopping):
     def __init__(self, desk: Desk, job: Mapping[str, Any]) -> None:
         super().__init__(desk)
         self._job = job
+        self.curves = Curves()
+
+    def compose(self) -> ComposeResult:
+        for part in super().compose():
+            if part is self.list:
+                yield self.curves
+            yield part
 
     async def load(self) -> None:
         self._job = await off_loop(self.desk.client.get, f"/reef/jobs/{segment(self._job['id'])}")
+        self._plot()
         self.draw()
         self.foot.refresh()
+
+    def _plot(self) -> None:
+        self.curves.show(self._job.get("curves", ()), *self.size)
+
+    def on_resize(self, event: Resize) -> None:
+        self._plot()
 
     def lines(self, width: int) -> Sequence[Row]:
         job = self._job

@@ -18,9 +18,12 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
-from reef_cli.tui.screens.dialogs import Confirm, Help
-from reef_cli.tui.widgets.lines import Banner, Keys, Line, Tabs, Titles
+from reef_cli.tui.screens import everywhere
+from reef_cli.tui.screens.dialogs import Confirm
+from reef_cli.tui.screens.help import Help
+from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
+from reef_cli.tui.window import Row
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -28,7 +31,7 @@ _T = TypeVar("_T")
 #: What works without the daemon.
 _ALONE = {
     *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
-    *("help", "quit", "start", "suspend", "filter", "level", "source", *LISTS),
+    *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", *LISTS),
     *("good", "bad", "note", "undo"),  # kept in the outbox
 }
 
@@ -87,7 +90,8 @@ class Panel(Screen[None]):
         self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
         self.bar = Tabs(LISTS, self.place, id="bar")
         self.banner = Banner()
-        self.said = Line()
+        self.hint = Hint()
+        self.said = Line(wraps=True)
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
         self.reload = Repeating(self, self.load)
         self._unknown = ""
@@ -98,6 +102,7 @@ class Panel(Screen[None]):
         if self.titled:
             yield Titles(self.columns)
         yield self.list
+        yield self.hint
         yield self.said
         yield self.foot
 
@@ -150,6 +155,7 @@ class Panel(Screen[None]):
         self.bar.show(right=self.desk.engine)
         way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
+        self.hint.show(left=everywhere.hint(self))
         self.list.empty = self.nothing()
         self.list.refresh()
         self.foot.refresh()
@@ -259,11 +265,28 @@ class Panel(Screen[None]):
         self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
 
     def do_suspend(self) -> None:
-        driver = self.app._driver
-        if driver is None or not driver.can_suspend:
-            self.say("this terminal has no shell to go back to")
+        everywhere.suspend(self)
+
+    def do_palette(self) -> None:
+        everywhere.palette(self)
+
+    def do_hints(self) -> None:
+        everywhere.switch_hints(self)
+
+    def do_copy(self) -> None:
+        row = self.list.selected
+        if row is None:
+            self.say("nothing is selected")
         else:
-            self.app.action_suspend_process()
+            self.sent(self.copied(row), self.copied(row))
+
+    def copied(self, row: Row) -> str:
+        """What is copied of the selected row."""
+        return row.id
+
+    def sent(self, text: str, what: str) -> None:
+        """Give ``text`` to the terminal's clipboard, and say so of ``what``."""
+        everywhere.send(self, text, what)
 
     def do_start(self) -> None:
         self.say("starting the daemon …")

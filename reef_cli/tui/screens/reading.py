@@ -137,10 +137,8 @@ class Reading(Panel):
 
         self.run_worker(run(), exclusive=True, group="outside")
 
-    def sent(self, text: str, what: str) -> None:
-        """Give it to the terminal's clipboard; whether that takes it, nobody says."""
-        self.app.copy_to_clipboard(text)
-        self.say(f"sent to the terminal: {what}")
+    def copied(self, row: Row) -> str:
+        return row.cells[0].strip()
 
 
 def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:

@@ -135,6 +135,10 @@ class Trace(Rated, Reading):
         row = self.list.selected
         return row.data if row is not None and isinstance(row.data, Item) else None
 
+    def copied(self, row: Row) -> str:
+        item = self._item
+        return str(item.record["receipt"]) if item is not None and item.record is not None else super().copied(row)
+
     # -- finding, reading elsewhere -----------------------------------------------------------------
 
     async def seek(self, words: str, step: int) -> bool:

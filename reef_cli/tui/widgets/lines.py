@@ -5,45 +5,65 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
 from reef_cli.tui.keys import Key
-from reef_cli.tui.text import fit, inert
+from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, aligned
 
+#: Lines that one takes at most, and the height of a terminal that has some to spare.
+_MOST, _LOW = 4, 14
 _BOLD, _DIM, _REVERSE = Style(bold=True), Style(dim=True), Style(reverse=True, bold=True)
 
 
 class Line(Widget):
     """A line of text, its left part and what stands at its right end; both made inert here.
 
-    Where both do not fit, the left one is cut, or with ``left_first`` the right one goes.
+    Where both do not fit, the left one is cut, or with ``left_first`` the right one goes. One that ``wraps`` takes a
+    few lines instead, where the terminal has some to spare.
     """
 
-    DEFAULT_CSS = "Line { height: 1; }"
+    DEFAULT_CSS = "Line { height: 1; } Line.wraps { height: auto; }"
     DIM = _DIM
 
-    def __init__(self, *, style: Style = _BOLD, left_first: bool = False, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(
+        self, *, style: Style = _BOLD, left_first: bool = False, wraps: bool = False, id: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes="wraps" if wraps else None)
         self._style = style
         self._left_first = left_first
+        self._wraps = wraps
         self.left = ""
         self.right = ""
 
     def show(self, left: str | None = None, right: str | None = None) -> None:
         """Change one side or both; None leaves it."""
+        before = self.left, self.right
         self.left = self.left if left is None else inert(left)
         self.right = self.right if right is None else inert(right)
-        self.refresh()
+        self.refresh(layout=self._wraps and before != (self.left, self.right))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(len(self._lines(width)), _MOST if viewport.height >= _LOW else 1)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        space = width - cell_len(self.right) - 1 if self.right else width
-        if self._left_first and cell_len(self.left) > space:
-            return Strip([Segment(fit(self.left, width), self._style)], width).apply_style(self.rich_style)
-        text = fit(self.left, max(space, 0)) + (f" {self.right}" if self.right else "")
+        if self._left_first and cell_len(self.left) > self._space(width):
+            text = fit(self.left, width)
+        elif self._wraps and self.size.height > 1:
+            line = fit(self._lines(width)[y] if y < len(self._lines(width)) else "", self._space(width))
+            text = line + (f" {self.right}" if self.right and y == 0 else "")
+        else:
+            text = fit(self.left, self._space(width)) + (f" {self.right}" if self.right else "")
         return Strip([Segment(fit(text, width), self._style)], width).apply_style(self.rich_style)
+
+    def _space(self, width: int) -> int:
+        return max(width - cell_len(self.right) - 1 if self.right else width, 0)
+
+    def _lines(self, width: int) -> list[str]:
+        return wrapped(self.left, self._space(width))
 
 
 class Tabs(Line):
@@ -85,14 +105,24 @@ class Titles(Line):
 class Banner(Line):
     """What is wrong; not there when nothing is."""
 
-    DEFAULT_CSS = "Banner { height: 1; display: none; }"
+    DEFAULT_CSS = "Banner { display: none; }"
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(style=_REVERSE, id=id)
+    def __init__(self, *, style: Style = _REVERSE, id: str | None = None) -> None:
+        super().__init__(style=style, wraps=True, id=id)
 
     def show(self, left: str | None = None, right: str | None = None) -> None:
         super().show(left, right)
         self.display = bool(self.left)
+
+
+class Hint(Banner):
+    """What a newcomer could do next; not there for who knows."""
+
+    def __init__(self) -> None:
+        super().__init__(style=_DIM)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return super().get_content_height(container, viewport, width) if viewport.height >= _LOW else 0
 
 
 class Keys(Widget):

@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from reef_cli.tui import themes
-from reef_cli.tui.text import fit
+from reef_cli.tui.text import fit, wrapped
 from reef_cli.tui.window import Row, Window
 
 #: What stands left of a row: whether it is selected, whether it is marked.
@@ -235,7 +235,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         index = self.scroll_offset.y + y
         row = self.window.row(index)
         if row is None:
-            text = "  …" if index < self.window.total else f"  {self.empty}" if y == 0 and not self.window.total else ""
+            text = "  …" if index < self.window.total else self._instead(y, width) if not self.window.total else ""
             return Strip([Segment(fit(text, width))], width).apply_style(self.rich_style)
         chosen = row.id == self.cursor
         marks = (">" if chosen else " ") + ("*" if row.id in self.marks else " ")
@@ -246,6 +246,11 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         spans = [(_LEFT + start, _LEFT + end, style) for start, end, style in row.spans]
         spans += [(start, end, "hit") for start, end in found(text, self.hit)]
         return self._styled(text, width, base, spans).apply_style(self.rich_style)
+
+    def _instead(self, y: int, width: int) -> str:
+        """A line of what stands where there are no rows."""
+        lines = wrapped(self.empty, width - len(_MARK))
+        return _NO_MARK + lines[y] if y < len(lines) else ""
 
     def _styled(self, text: str, width: int, base: Style, spans: Sequence[tuple[int, int, str]]) -> Strip:
         """Later spans stand on earlier ones."""

@@ -93,7 +93,7 @@ def test_a_run_that_cannot_be_is_refused_by_name(daemon: RunningDaemon, body: di
 
 def test_a_job_is_listed_shown_and_cancelled(daemon: RunningDaemon, waiting: dict[str, Any]) -> None:
     assert waiting["directory"] == str(daemon.home.jobs / waiting["id"])
-    assert waiting["log"] == []
+    assert (waiting["log"], waiting["curves"]) == ([], [])
     listed = daemon.get(f"/reef/jobs?scenario={waiting['scenario']}")
     assert [row["id"] for row in listed["items"]] == [waiting["id"]]
     assert daemon.get("/reef/jobs?limit=1")["next"] is not None or len(daemon.get("/reef/jobs")["items"]) == 1

@@ -32,8 +32,12 @@ class Asking:
     """A streamed request, entered once its answer stands still behind so many events; it comes to its end at `go_on`,
     or when it is left."""
 
-    def __init__(self, daemon: RunningDaemon, provider: Provider, path: str = PATHS[0], *, at: int = 1) -> None:
+    def __init__(
+        self, daemon: RunningDaemon, provider: Provider, path: str = PATHS[0], *, at: int = 1, named: bool = True,
+        **more: object,
+    ) -> None:  # fmt: skip
         self._daemon, self._path, self._held = daemon, path, threading.Event()
+        self._session, self._more = {"x-reef-session-id": "watched"} if named else {}, more
         provider.faults.append(Fault(held=self._held, held_at=at))
         self._thread = threading.Thread(target=self._ask)
 
@@ -51,8 +55,8 @@ class Asking:
         tool = {"name": "bash", "parameters": {}, "input_schema": {}}
         tools = [{"type": "function", **tool, "function": tool}]
         body = {"model": "m", "stream": True, "max_tokens": 9, "messages": said, "input": said, "tools": tools}
-        headers = {"x-reef-session-id": "watched", "x-reef-scenario": "live"}
-        self._daemon.open(self._path, body, headers=headers).read()
+        headers = {"x-reef-scenario": "live", **self._session}
+        self._daemon.open(self._path, body | self._more, headers=headers).read()
 
     def go_on(self) -> None:
         self._held.set()
@@ -114,6 +118,14 @@ def test_a_call_in_flight_names_the_session_that_it_goes_on_in(daemon: RunningDa
     with Asking(daemon, provider) as first:
         first.go_on()
     with Asking(daemon, provider) as second:
+        assert second.row["session"] == daemon.get(f"/reef/records/{first.row['receipt']}")["session"]
+
+
+def test_a_session_is_known_by_the_ids_in_the_body_too(daemon: RunningDaemon, provider: Provider) -> None:
+    key = "01890b6e-7d2f-7c3a-9d4e-5f6a7b8c9d0e"
+    with Asking(daemon, provider, PATHS[2], named=False, prompt_cache_key=key) as first:
+        assert first.row["session"] is None
+    with Asking(daemon, provider, PATHS[2], named=False, prompt_cache_key=key) as second:
         assert second.row["session"] == daemon.get(f"/reef/records/{first.row['receipt']}")["session"]
 
 

@@ -1,5 +1,6 @@
 """`reef traces list · show · tail`."""
 
+import itertools
 import json
 import os
 import re
@@ -166,9 +167,10 @@ def test_tail_shows_records_as_they_come(served: Served) -> None:
     with tailing(served.home, "--json") as (_, out):
         assert json.loads(out.readline())["event"] == "engine"  # it is connected
         receipt = served.ask("while someone watches")
-        told = json.loads(out.readline())
-    assert told["event"] == "record"
-    assert told["data"]["receipt"] == receipt
+        told = (json.loads(line) for line in out)
+        began, ended = itertools.islice((one for one in told if one["event"] != "engine"), 2)
+    assert (began["event"], ended["event"]) == ("live", "record")
+    assert began["data"]["receipt"] == ended["data"]["receipt"] == receipt
 
 
 def test_tail_names_what_a_report_is_about(served: Served, cli: Reef) -> None:

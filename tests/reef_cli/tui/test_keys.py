@@ -19,12 +19,20 @@ from reef_cli.tui.screens.traces import Traces
 from tests.fakes.dashboard import FakeDaemon
 from tests.reef_cli.tui.seen import dashboard
 
-COVERS = ("reef_cli/tui/screens/panel.py", "reef_cli/tui/screens/dialogs.py", "reef_cli/tui/desk.py")
+COVERS = (
+    "reef_cli/tui/screens/panel.py",
+    "reef_cli/tui/screens/dialogs.py",
+    "reef_cli/tui/screens/help.py",
+    "reef_cli/tui/desk.py",
+)
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
     Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs,
     Place.STATUS: Status,
 }  # fmt: skip
+
+#: What only a terminal has.
+WITHOUT_COMMAND = ("back", "quit", "suspend", "copy", "hints")
 
 
 def test_ids_are_unique_and_no_key_is_eaten() -> None:
@@ -47,9 +55,7 @@ def test_every_key_has_its_method_and_binding(place: Place) -> None:
     assert bound == {key.id for key in at(place)}
 
 
-@pytest.mark.parametrize(
-    "key", [key for key in KEYS if key.id not in ("back", "quit", "suspend")], ids=lambda key: key.id
-)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.id not in WITHOUT_COMMAND], ids=lambda key: key.id)
 def test_every_action_has_a_command(key: Key) -> None:
     """Moving about has none; a command that is there has the verb that is named."""
     if key.id in ("down", "up", "top", "bottom", "page_down", "page_up"):

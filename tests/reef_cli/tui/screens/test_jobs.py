@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from daemon.core.paths import Home
+from reef_cli.tui.screens.jobs import Log
 from tests.fakes.dashboard import NOW, FakeDaemon, job
 from tests.reef_cli.tui.seen import Seen, dashboard
 
@@ -69,6 +70,55 @@ async def test_enter_shows_the_log_live(reef_home: Home, jobs: FakeDaemon) -> No
         await seen.until(lambda: "train: step 2 \\x1b[31m" in seen.marked)  # followed
         await seen.press("q")
         await seen.shows("[3 jobs]", "> > running")
+
+
+_CURVES = [
+    {"name": "loss", "points": [[n + 1, 3.5 / (n + 1)] for n in range(14)]},
+    {"name": "score: served", "points": [[n + 1, 0.25] for n in range(12)]},
+    {"name": "score: candidate", "points": [[n + 1, n / 12] for n in range(12)]},
+]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_curves_golden(reef_home: Home, jobs: FakeDaemon, size: tuple[int, int]) -> None:
+    assert jobs.jobs is not None
+    jobs.jobs[3]["curves"] = _CURVES
+    async with opened(reef_home, size) as seen:
+        await seen.press("j", "enter")
+        await seen.shows("loss: 0.25", "score: served 0.25, candidate 0.917", "train: step 1")
+        seen.golden(f"job-{size[0]}x{size[1]}")
+
+
+async def test_curves_grow_as_the_job_tells(reef_home: Home, jobs: FakeDaemon) -> None:
+    async with opened(reef_home, (60, 20)) as seen:
+        await seen.press("j", "enter")
+        await seen.shows("train: step 1")
+        assert jobs.jobs is not None
+        for count in (1, 2, 3):
+            jobs.jobs[3]["curves"] = [{"name": "loss\x1b[2J", "points": _CURVES[0]["points"][:count]}]
+            jobs.emit("job", jobs.jobs[3])
+            if count > 1:  # one point is no curve
+                await seen.shows(f"loss\\x1b[2J: {3.5 / count:.3g}")
+        jobs.jobs[3]["curves"] += _CURVES[1:]
+        jobs.emit("job", jobs.jobs[3])
+        await seen.shows(".. candidate")
+        await seen.pilot.resize_terminal(60, 12)
+        await seen.until(lambda: ".. candidate" not in seen.screen)
+        assert "train: step 1" in seen.screen
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.0, 0.0], [1.0, 1.0 + 1e-15], [-1e9, 1e9], [1e-300, 2e-300], [5.0] * 3000],
+    ids=lambda values: str(values[:2]),
+)
+async def test_any_numbers_can_be_drawn(reef_home: Home, jobs: FakeDaemon, values: list[float]) -> None:
+    assert jobs.jobs is not None
+    jobs.jobs[3]["curves"] = [{"name": "loss", "points": [[n, value] for n, value in enumerate(values)]}]
+    async with opened(reef_home) as seen:
+        await seen.press("j", "enter")
+        await seen.shows(f"loss: {values[-1]:.3g}")
+        assert isinstance(seen.panel, Log)
 
 
 async def test_stopping_asks_first(reef_home: Home, jobs: FakeDaemon) -> None:

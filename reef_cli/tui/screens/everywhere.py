@@ -1,0 +1,108 @@
+"""What means the same on every screen, apart from moving about: palette, hints, copying, themes, suspending."""
+
+import asyncio
+import os
+import shlex
+from typing import TYPE_CHECKING, Final, cast
+
+from daemon.core.errors import ReefError
+from reef_cli.tui import clipboard
+from reef_cli.tui.choices import Choice, choices
+from reef_cli.tui.keys import Place
+from reef_cli.tui.screens.command import CommandRun
+from reef_cli.tui.screens.palette import Palette
+from reef_cli.tui.settings import keep
+from reef_cli.tui.text import one_line
+from reef_cli.tui.themes import Theme
+
+if TYPE_CHECKING:
+    from reef_cli.tui.screens.panel import Panel
+
+#: For a newcomer. What is in braces is an action's id, and becomes its key.
+_HINTS: Final = {
+    Place.TRACES: "{open} reads a trace, {good} and {bad} rate its last answer, {note} says why",
+    Place.TRACE: "{down} and {up} go to an answer, {good} and {bad} rate it, {fold} unfolds, {back} goes back",
+    Place.RELEASES: "{card} reads why, {diff} what changes; {rollback} goes back to an earlier one",
+    Place.JOBS: "{log} reads what a job says",
+}
+_ALWAYS: Final = "{help} tells every key; {hints}: no hints"
+
+
+def hint(panel: "Panel") -> str:
+    """The line for who has not switched hints off; "" for who has."""
+    if not panel.desk.hints:
+        return ""
+    words = [text for text in (_HINTS.get(panel.place), _ALWAYS) if text]
+    return "; ".join(words).format_map({key.id: key.shown.split()[0] for key in panel.desk.keys})
+
+
+def switch_hints(panel: "Panel") -> None:
+    """Off, or on again; kept for the next time."""
+    desk = panel.desk
+    desk.hints = not desk.hints
+    panel.daemon_changed()
+    word = "true" if desk.hints else "false"
+
+    def work() -> str:
+        keep(desk.home, "hints", word)
+        return "hints are on" if desk.hints else f"no more hints; {desk.key('hints')} brings them back"
+
+    panel.act(work)
+
+
+def palette(panel: "Panel") -> None:
+    def chosen(choice: Choice | None) -> None:
+        if choice is None:
+            return
+        match choice.kind:
+            case "key":
+                panel.action_press(choice.value)
+            case "theme":
+                wear(panel, cast(Theme, choice.value))
+            case "command":
+                panel.app.push_screen(CommandRun(panel.desk.home, shlex.split(choice.value)))
+
+    panel.app.push_screen(Palette(choices(panel.place, panel.desk.keys, panel.blocked)), chosen)
+
+
+def wear(panel: "Panel", theme: Theme) -> None:
+    """Change the theme, and keep it."""
+    if panel.app.no_color:
+        panel.say("NO_COLOR is set: the terminal's own colours stay")
+        return
+    panel.app.ansi_color = theme == "ansi"
+    panel.app.theme = theme
+    home = panel.desk.home
+
+    def work() -> str:
+        keep(home, "theme", theme)
+        return f"theme {theme}, from now on"
+
+    panel.act(work)
+
+
+def send(panel: "Panel", text: str, what: str) -> None:
+    """To the terminal's clipboard; into a file where it is known that no terminal gets it."""
+
+    async def run() -> None:
+        why = await asyncio.to_thread(clipboard.obstacle, text, os.environ, clipboard.tmux_option)
+        if why is None:
+            panel.app.copy_to_clipboard(text)
+            panel.say(f"sent to the terminal: {one_line(what, 60)}")
+            return
+        try:
+            path = await asyncio.to_thread(clipboard.write, panel.desk.home, text)
+        except ReefError as error:
+            panel.failed(error)
+        else:
+            panel.say(f"in {path}, not in a clipboard: {why}")
+
+    panel.run_worker(run())
+
+
+def suspend(panel: "Panel") -> None:
+    driver = panel.app._driver
+    if driver is None or not driver.can_suspend:
+        panel.say("this terminal has no shell to go back to")
+    else:
+        panel.app.action_suspend_process()

@@ -1,0 +1,95 @@
+"""Reading in front of a screen: every key and its command; what a command of `reef` said."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from reef_cli.tui.keys import Key, Place, at
+from reef_cli.tui.text import fit, inert, wrapped
+from reef_cli.tui.widgets.rows import Column, RowList
+from reef_cli.tui.window import Row
+
+_KEY_WIDTH, _TWIN_WIDTH, _WIDE = 12, 27, 64
+
+
+class Pages(ModalScreen[None]):
+    """Lines of the terminal's width, wrapped again when that changes; nothing is cut."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", show=False),
+        Binding("j,down", "move(1)", show=False),
+        Binding("k,up", "move(-1)", show=False),
+        Binding("ctrl+d,pagedown,space", "move(10)", show=False),
+        Binding("ctrl+u,pageup", "move(-10)", show=False),
+        Binding("g,home", "move(-1000000)", show=False),
+        Binding("G,end", "move(1000000)", show=False),
+    ]
+    AUTO_FOCUS = "RowList"
+
+    def __init__(self, title: str) -> None:
+        super().__init__(classes="dialog full")
+        self._title = inert(title)
+        self.list = RowList((Column(""),))
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Static(self._title, markup=False)
+            yield self.list
+            yield Static("Esc: back", markup=False)
+
+    def rows(self, width: int) -> Sequence[Row]:
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        width = self.list.scrollable_content_region.width - 2
+        if self.is_attached and width > 0:
+            self.list.all(self.rows(width))
+
+    def on_resize(self, event: Resize) -> None:
+        self.call_after_refresh(self.draw)
+
+    def action_move(self, step: int) -> None:
+        self.list.to((self.list.window.index(self.list.cursor) or 0) + step)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+class Help(Pages):
+    """The table of keys for where the person is, with the command that does the same; why a key cannot act now."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,f1", "close", show=False)]
+
+    def __init__(self, place: Place, table: Sequence[Key], blocked: Callable[[str], str | None]) -> None:
+        super().__init__(f"Keys in {place}, and the command that does the same")
+        self._keys = at(place, table)
+        self._blocked = blocked
+
+    def rows(self, width: int) -> Sequence[Row]:
+        found = []
+        for key in self._keys:
+            why = self._blocked(key.id)
+            lines = _explained(key, width) + (_below(f"not now: {inert(why)}", width) if why else [])
+            found += [Row(f"{key.id}/{n}", (line,), "dim" if why else "") for n, line in enumerate(lines)]
+        return found
+
+
+def _explained(key: Key, width: int) -> list[str]:
+    """A key's lines: the command stands beside what it does, or below it where that is too narrow."""
+    beside = width >= _WIDE and key.twin != ""
+    words = wrapped(key.text, width - _KEY_WIDTH - (_TWIN_WIDTH if beside else 0))
+    first = fit(key.shown, _KEY_WIDTH - 1) + " " + words[0]
+    if beside:
+        first = fit(first, width - _TWIN_WIDTH + 1) + key.twin
+    rest = [" " * _KEY_WIDTH + word for word in words[1:]]
+    return [first, *rest, *([] if beside or not key.twin else _below(key.twin, width))]
+
+
+def _below(text: str, width: int) -> list[str]:
+    return [" " * _KEY_WIDTH + line for line in wrapped(text, width - _KEY_WIDTH)]
