@@ -249,8 +249,8 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _instead(self, y: int, width: int) -> str:
         """A line of what stands where there are no rows."""
-        lines = wrapped(self.empty, width - len(_MARK))
-        return _NO_MARK + lines[y] if y < len(lines) else ""
+        lines = wrapped(self.empty, width - _LEFT)
+        return " " * _LEFT + lines[y] if y < len(lines) else ""
 
     def _styled(self, text: str, width: int, base: Style, spans: Sequence[tuple[int, int, str]]) -> Strip:
         """Later spans stand on earlier ones."""
