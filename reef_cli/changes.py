@@ -23,7 +23,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"{told['receipt']} after {told['previous']}"
     yield from _broken(told) if told["broken"] else [_whole(told)]
     for message in told["added"]:
-        yield f"+ {message['role']}, {output.count(message['characters'], 'character')}: {_one(message['begins'])}"
+        size = output.count(message["characters"], "character")
+        yield f"+ added: {message['role']}, {size}: {_one(message['begins'])}"
     if not told["added"]:
         yield "no message was added"
     for setting in told["settings"]:

@@ -6,7 +6,7 @@ Folding keeps a line of what it hides, and says how much that is.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reef_cli import output
+from reef_cli import output, toolcalls
 
 _MARKS = {role: role for role in ("user", "assistant", "system", "tool", "earlier")}
 _SIGNALS = {
@@ -41,6 +41,7 @@ def facts(session: Mapping[str, Any]) -> list[str]:
     """What stands below a session's title."""
     return [
         session["id"],
+        *(["* pinned"] if session.get("pinned") else []),
         session["agent"] or "unknown agent",
         f"scenario {session['scenario']}",
         output.count(session["turns"], "turn"),
@@ -76,7 +77,7 @@ def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:
         words.append(record["edge"])
     if record["end"] != "ok":
         words.append(f"{record['end']} ({record['status']})")
-    words.append(f"{output.duration(record['duration_us'] / 1e6)},")
+    words.append(f"{timings(record)},")
     cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
     words.append(f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens")
     if paid := output.dollars(record.get("cost_usd")):
@@ -148,15 +149,42 @@ def _part(part: Mapping[str, Any], role: str, full: bool) -> list[str]:
         case "thinking":
             return _maybe(f"thinking ({len(part['text'])} characters) ", part["text"], full)
         case "image":
-            return [f"[image {output.one_line(part['media_type'], 40)} {output.one_line(part['source'], 80)}]"]
+            return [image(part)]
         case "earlier":
             return [_folded(f"{part['name']}: ", part["text"])]
         case "tool_use":
-            return _maybe(f"> {output.one_line(part['name'], 60)} ", part["arguments"], full)
+            return _call(toolcalls.read(part["name"], part["arguments"]), full)
         case "tool_result":
-            return _maybe("< error " if part["is_error"] else "< ", part["content"], full)
+            images = "".join(f"{image(one)} " for one in part.get("images", ()))
+            return _maybe(f"< {'error ' if part['is_error'] else ''}{images}", part["content"], full)
         case other:
             return [f"[{output.one_line(str(other), 40)}]"]
+
+
+def image(part: Mapping[str, Any]) -> str:
+    """Its name: media type, size where it came inline, and where from."""
+    size = [output.size(part["bytes"])] if part.get("bytes") else []
+    words = [output.one_line(part["media_type"], 40), *size, output.one_line(part["source"], 80)]
+    return f"[image {', '.join(words)}]"
+
+
+def timings(record: Mapping[str, Any]) -> str:
+    """How long it took, until its first byte too, and how fast what followed came."""
+    whole, first = record["duration_us"] / 1e6, record.get("first_byte_us")
+    if first is None or not record.get("stream"):
+        return output.duration(whole)
+    rest, tokens = whole - first / 1e6, record["completion_tokens"]
+    speed = f", {tokens / rest:.0f} tok/s" if tokens > 1 and rest > 0.05 else ""
+    begun = f"{first // 1000} ms" if first < 1_000_000 else output.duration(first / 1e6)
+    return f"{output.duration(whole)} (first byte {begun}{speed})"
+
+
+def _call(call: toolcalls.Call, full: bool) -> list[str]:
+    if not full:
+        rest = f"  [{len(call.arguments)} characters]" if len(call.arguments) > _FOLD else ""
+        return [output.dim(output.one_line(f"> {call.head}", _FOLD) + rest)]
+    head = output.visible(f"> {call.head}", keep="")
+    return [head, *(f"  {line}" for block in call.blocks() for line in output.visible(block.text).splitlines())]
 
 
 def _maybe(mark: str, text: str, full: bool) -> list[str]:

@@ -76,18 +76,24 @@ def ensure_daemon(home: Home, command: Sequence[str] = DAEMON) -> Client:
                 _refuse_to_start_beside(home)
                 _start(home, command, lock)
     client = Client(home.socket)
-    if _feedback_waits(home):
-        from reef_cli.outbox import deliver  # not at import: most commands find nothing there
-
-        deliver(home, client)
+    send_waiting(home, client)
     return client
 
 
-def _feedback_waits(home: Home) -> bool:
+def send_waiting(home: Home, client: Client) -> None:
+    """What was said while no daemon answered."""
+    if waiting(home):
+        from reef_cli.outbox import deliver  # not at import: most commands find nothing there
+
+        deliver(home, client)
+
+
+def waiting(home: Home) -> int:
+    """How much feedback waits in the outbox, in key presses."""
     try:
-        return any(name.endswith(".json") for name in os.listdir(home.outbox))  # noqa: PTH208 - a hot command's
+        return sum(name.endswith(".json") for name in os.listdir(home.outbox))  # noqa: PTH208 - a hot command's
     except OSError:
-        return False
+        return 0
 
 
 def check_config(home: Home) -> None:

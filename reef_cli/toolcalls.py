@@ -56,8 +56,9 @@ def read(name: str, arguments: str) -> Call:
     patch = _first(given, _PATCHES)
     about = _command(given) or file or ", ".join(_patched(patch)) or _first(given, _HEADS) or _rest(given)
     mark = "$ " if _command(given) else ""
-    line = about.strip().partition("\n")[0]
-    return Call(name, f"{name} {mark}{line[:_HEAD]}".rstrip(), arguments, given, file)
+    line, _, rest = about.strip().partition("\n")
+    more = " …" if rest or len(line) > _HEAD else ""
+    return Call(name, f"{name} {mark}{line[:_HEAD]}{more}".rstrip(), arguments, given, file)
 
 
 def _command(given: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ DEFAULT_PORT = 8900
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LAST_PORT = 65535
 _LARGEST_ALPHA = 0.5
+_LARGEST_DIGIT = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class ScenarioConfig:
     """What is different for one scenario; None: as in ``learning``."""
 
     policy: Literal["auto", "review"] | None = None
+    #: The lowest and the highest mark where answers are scored, not only called good or bad: [1, 5]. Stored as 0 to 1.
+    scores: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +157,21 @@ def loopback_only(host: str, where: str = "server.host") -> None:
         )
 
 
+def _is_scale(scores: tuple[int, ...]) -> bool:
+    return len(scores) == 2 and scores[0] < scores[1] <= _LARGEST_DIGIT
+
+
 def _check_ranges(config: Config, source: str) -> None:
     loopback_only(config.server.host, f"{source}: server.host")
     port = config.server.port
     if port is not None and port > _LAST_PORT:
         raise ConfigError(f"{source}: server.port: {port} is not a port", hint=f"1 to {_LAST_PORT}; 0 for any free one")
+    for name, scenario in config.scenarios.items():
+        if scenario.scores is not None and not _is_scale(scenario.scores):
+            raise ConfigError(
+                f"{source}: scenarios.{name}.scores: {list(scenario.scores)} is no scale",
+                hint="the lowest and the highest of digits, for example [1, 5]",
+            )
     alpha = config.learning.alpha
     if not 0 < alpha <= _LARGEST_ALPHA:
         raise ConfigError(

@@ -36,6 +36,8 @@ class EngineStatus:
     detail: str | None = None
     progress: float | None = None
     memory_mb: int | None = None
+    #: Longest conversation in tokens.
+    context: int | None = None
     running: int = 0
     waiting: int = 0
     restarts: int = 0

@@ -122,6 +122,7 @@ class LlamaCpp:
             detail=detail,
             progress=self._supply.progress if state is EngineState.LOADING else None,
             memory_mb=worker.memory_mb() if worker is not None else None,
+            context=worker.ready.limit if worker is not None and worker.ready is not None else None,
             running=self._running,
             waiting=self._waiting,
             restarts=self._supply.restarts,

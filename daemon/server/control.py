@@ -86,6 +86,7 @@ async def status(request: Request) -> Response:
             "jobs": jobs,
             "log": str(daemon.home.log),
             "notes": notes(daemon),
+            "scores": {name: one.scores for name, one in daemon.config.scenarios.items() if one.scores},
         }
     )
 

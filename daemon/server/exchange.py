@@ -104,7 +104,7 @@ class Call:
             self._first = time.monotonic_ns()
 
     def exchange(self, response: bytes) -> Exchange:
-        """What is to be kept of it. Call once, at the end."""
+        """What is to be kept of it, as it stands."""
         who = self.identity
         assert who is not None, "a call without an identity is refused before it is served"
         return Exchange(

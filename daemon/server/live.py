@@ -6,16 +6,15 @@ late begins with the first of them. What is not to be recorded is not shown eith
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
+from daemon.core.errors import StoreError
 from daemon.core.records import Dialect
 from daemon.core.redact import Redactor
 from daemon.server.exchange import Call
-from daemon.server.identity import Identity
 from daemon.server.outgoing import Outgoing
 from daemon.store.db import Store
-from daemon.wire import conversation
 from daemon.wire.live import LiveText, Piece
 
 #: Characters of an answer that are kept for those who watch it.
@@ -45,6 +44,7 @@ class Flight:
         self._at = 0
         self._text: LiveText | None = None
         self._session: str | None = None
+        self._placed = False
 
     @contextmanager
     def heard(self) -> Iterator[asyncio.Event]:
@@ -95,8 +95,11 @@ class Flight:
         """What a list says of it."""
         call, who = self._call, self._call.identity
         assert who is not None, "a call without an identity never begins"
-        if self._session is None:
-            self._session = await asyncio.to_thread(self._goes_on, store, who)
+        if not self._placed:
+            self._placed = True
+            with suppress(StoreError):  # the daemon answers all the same
+                parse = call.transcript(b"")
+                self._session = await asyncio.to_thread(store.expected, call.exchange(b""), parse)
         return {
             "receipt": self.receipt,
             "session": self._session,
@@ -105,12 +108,6 @@ class Flight:
             "model": self._clean(call.model_asked),
             "started_ns": call.started_ns,
         }
-
-    def _goes_on(self, store: Store, who: Identity) -> str | None:
-        """The session, by the ids in headers and body; what was said is matched only when it is recorded."""
-        plain = "content-encoding" not in self._call.headers
-        keys = (*who.session_keys, *(conversation.ids(self._call.request).keys if plain else ()))
-        return store.session_of(who.scenario, keys) if keys else None
 
     def how(self) -> str:
         """How it ended."""

@@ -25,6 +25,7 @@ from daemon.server import retention
 from daemon.server.auth import Tokens
 from daemon.server.checks import Checks
 from daemon.server.events import Changes
+from daemon.server.fetching import Fetching
 from daemon.server.heads import Heads
 from daemon.server.lately import Lately
 from daemon.server.learning import LearningSide, Seams, learning
@@ -68,6 +69,10 @@ class Runtime:
     started_ns: int = field(default_factory=time.time_ns)
     #: The same by a clock that nobody sets.
     began: float = field(default_factory=time.monotonic)
+    fetching: Fetching = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fetching = Fetching(self.changes)
 
     def engines(self) -> list[EngineStatus]:
         """How each engine is, and did lately."""

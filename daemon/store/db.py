@@ -30,6 +30,7 @@ from daemon.store import (
     afterwards,
     audit,
     compare,
+    expected,
     feedback,
     imports,
     opening,
@@ -173,9 +174,9 @@ class Store:
         """Raises NotFound."""
         return self._pool.read(sessions.session, id)
 
-    def session_of(self, scenario: str, keys: Sequence[str]) -> str | None:
-        """The id of the session that a call with these ids goes on in, strongest first; None where it is not known."""
-        return self._pool.read(sessions.of_keys, scenario, keys)
+    def expected(self, exchange: Exchange, parse: Callable[[], Transcript]) -> str | None:
+        """The id of the session that `append` would put it in as things stand; None where that would be a new one."""
+        return self._pool.read(expected.session, prepare(exchange, parse, self._redact))
 
     def records(
         self,

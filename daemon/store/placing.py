@@ -82,7 +82,7 @@ class Incoming:
 
 def place(db: sqlite3.Connection, new: Incoming) -> Place:
     """Decide session, kind and parent. Reads only."""
-    keyed = by_key(db, new.scenario, new.keys)
+    keyed = _by_key(db, new)
     session = None if keyed is None else keyed.id
     end = tree.at_end(db, new.chain, session)
     if keyed is not None or not new.keys:
@@ -181,12 +181,13 @@ def _by_tail(db: sqlite3.Connection, new: Incoming, session: int | None = None) 
     return None if point is None else tree.find_tail(db, point, last + 1, session)
 
 
-def by_key(db: sqlite3.Connection, scenario: int, keys: Sequence[str]) -> _Open | None:
+def _by_key(db: sqlite3.Connection, new: Incoming) -> _Open | None:
     """The session of the strongest key that is known. A weaker key counts only where the strongest one of that session
     came along too: else it is an id that several conversations share."""
+    keys = new.keys
     for key in keys:
         row = db.execute(
-            f"{_OPEN} WHERE id = (SELECT session FROM session_key WHERE scenario = ? AND key = ?)", (scenario, key)
+            f"{_OPEN} WHERE id = (SELECT session FROM session_key WHERE scenario = ? AND key = ?)", (new.scenario, key)
         ).fetchone()
         if row is not None:
             found = _Open(*row)

@@ -18,7 +18,7 @@ from daemon.store import messages as content
 from daemon.store.connection import Reader, marks
 from daemon.store.names import Names
 from daemon.store.pages import LARGEST, cursor_value, page, page_size
-from daemon.store.placing import Incoming, Place, by_key, last_main
+from daemon.store.placing import Incoming, Place, last_main
 from daemon.store.requests import message_ids
 
 
@@ -122,16 +122,6 @@ def session(reader: Reader, uid: str) -> SessionRow:
     if row is None:
         raise NotFound(f"no session {uid!r}", hint="reef traces list")
     return _row(reader, row)
-
-
-def of_keys(reader: Reader, scenario: str, keys: Sequence[str]) -> str | None:
-    """The id of the session that a record with these keys would go to, as far as keys alone tell."""
-    id = reader.names.find(reader.db, scenario)
-    found = None if id is None else by_key(reader.db, id, keys)
-    if found is None:
-        return None
-    (uid,) = reader.db.execute("SELECT uid FROM session WHERE id = ?", (found.id,)).fetchone()
-    return str(uid)
 
 
 def named(reader: Reader, uids: Sequence[str]) -> list[SessionRow]:

@@ -141,6 +141,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         ("reef note 'use uv, not pip'", "reef note 'wrong file' rec_06f2m8"),
         hot=True,
     ),
+    "score": Command(
+        "feedback:score",
+        "Give an answer a mark, where its scenario has a scale.",
+        ("reef score 4", "reef score 2 rec_06f2m8"),
+    ),
     "undo": Command("feedback:undo", "Take the last rating, note or edit back.", ("reef undo",), hot=True),
     "edit": Command(
         "evolve:edit",
@@ -257,6 +262,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                     'reef tasks add "What is rain?" --form one_sentence',
                     "reef tasks add \"Undo my last commit\" --expression 'git reset' --set regression --critical",
                     "reef tasks add \"A PNG reader in Python\" --command 'python3 -m py_compile answer.txt'",
+                    "reef tasks add --from rec_06f2m8 --form one_sentence",
                     "reef tasks add --file tasks.yaml --form one_sentence",
                 ),
             ),

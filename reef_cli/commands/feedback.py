@@ -10,6 +10,7 @@ from reef_cli.conversation import verdict
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import resolved
 from reef_cli.parameters import AsJson, Help, Record
+from reef_cli.scoring import scales, scored, without
 
 
 def good(record: Record = None, *, as_json: AsJson = False) -> None:
@@ -30,6 +31,21 @@ def note(
     _report("noted", record, {"feedback": text}, as_json)
 
 
+def score(
+    mark: Annotated[int, Help("On the scenario's scale: scenarios: {NAME: {scores: [1, 5]}} in the configuration.")],
+    record: Record = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Kept as a share of the scale, so that 3 of 1 to 5 is 0.5: neither good nor bad."""
+    client = ensure_daemon(home())
+    rated = _record(client, record)
+    scale = scales(client.get("/reef/status")).get(str(rated["scenario"]))
+    if scale is None:
+        raise without(str(rated["scenario"]))
+    _send(client, f"{mark} of {scale[1]}", rated, scored(mark, scale), as_json=as_json)
+
+
 def undo(
     record: Annotated[str | None, Help("A receipt (rec_…); by default whatever was rated or noted last.")] = None,
     *,
@@ -47,7 +63,10 @@ def undo(
 
 def _report(word: str, record: str | None, content: dict[str, object], as_json: bool) -> None:
     client = ensure_daemon(home())
-    rated = _record(client, record)
+    _send(client, word, _record(client, record), content, as_json=as_json)
+
+
+def _send(client: Client, word: str, rated: dict[str, Any], content: dict[str, Any], *, as_json: bool) -> None:
     receipt = str(rated["receipt"])
     if why := rated.get("unrecorded"):
         diagnostics.say(f"a later answer was not recorded ({why}); this is about the last one that was")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from daemon.core.client import Client, segment
 from daemon.core.errors import ExitCode, NotFound
 from daemon.core.paths import home
-from reef_cli import diagnostics, output
+from reef_cli import decisions, diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
@@ -174,20 +174,15 @@ def _say(word: str, release: dict[str, Any], as_json: bool) -> None:
 
 def _row(release: dict[str, Any]) -> tuple[object, ...]:
     mark = "*" if release["head"] else ""
-    kind = release["kind"] if release["state"] == "released" else release["state"]
+    kind = release["kind"] if release["state"] == "released" else decisions.state(release)
     return (
         f"{release['id']}{mark}",
         output.clock(release["created_ns"]),
         kind,
-        _gate(release),
+        decisions.verdict(release),
         ", ".join(_holds(release)) or "nothing",
         output.one_line(release["reason"], 50),
     )
-
-
-def _gate(release: dict[str, Any]) -> str:
-    gate = release["gate"]
-    return f"{gate['verdict']} {gate['wins']}:{gate['losses']}" if gate else "-"
 
 
 def _holds(release: dict[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from daemon.core.client import Client
 from daemon.core.errors import ExitCode, Unreachable
-from daemon.core.paths import home
+from daemon.core.paths import Home, home
 from daemon.core.version import PROTOCOL, __version__
 from reef_cli import lifecycle, output, standing
 from reef_cli.parameters import AsJson
@@ -15,12 +15,15 @@ _MOST_LINES = 24
 def status(*, as_json: AsJson = False) -> int:
     """Exit code 3 when the daemon is down; then it says since when, and why."""
     place = home()
+    client = Client(place.socket)
     try:
-        told: dict[str, Any] = Client(place.socket).get("/reef/status")
+        told: dict[str, Any] = client.get("/reef/status")
     except Unreachable as error:
         if not isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError):
             raise
-        return _down(lifecycle.down(place), str(place.root), as_json)
+        return _down(place, as_json)
+    if told["protocol"] == PROTOCOL:
+        lifecycle.send_waiting(place, client)
     if as_json:
         output.json({"running": True, **told})
         return ExitCode.OK
@@ -34,13 +37,17 @@ def status(*, as_json: AsJson = False) -> int:
     return ExitCode.OK
 
 
-def _down(why: lifecycle.Down, root: str, as_json: bool) -> int:
+def _down(place: Home, as_json: bool) -> int:
+    why, waits = lifecycle.down(place), lifecycle.waiting(place)
     if as_json:
-        output.json({"running": False, "reason": why.reason, "since_ns": why.since_ns, "pid": why.pid, "home": root})
+        told = {"running": False, "reason": why.reason, "since_ns": why.since_ns, "pid": why.pid}
+        output.json({**told, "home": str(place.root), "feedback_waits": waits})
     else:
         since = f", last sign of life {output.clock(why.since_ns)}" if why.since_ns else ""
         output.line(f"reef is not running: {why.reason}{since}")
-        output.line(f"{'home':<11}{output.visible(root)}")
+        output.line(f"{'home':<11}{output.visible(str(place.root))}")
+        if waits:
+            output.line(f"{'feedback':<11}{waits} said while no daemon ran; kept, sent to the next one")
         output.line("\nnext: reef start")
     return ExitCode.UNREACHABLE
 

@@ -11,6 +11,7 @@ from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import beginnings, resolved
 from reef_cli.parameters import AsJson, Help
+from reef_cli.questions import question
 
 Set = Literal["gate", "regression", "search"]
 Scenario = Annotated[str | None, Help("Whose tasks; else the default scenario's.")]
@@ -22,6 +23,9 @@ _PAGE = 500
 def add(  # noqa: PLR0913 - the options of one task
     prompt: Annotated[str | None, Help("What the agent is asked.")] = None,
     *,
+    receipt: Annotated[
+        str | None, Help("Ask what was asked before this recorded answer, or a beginning of its receipt.", "--from")
+    ] = None,
     form: Annotated[str | None, Help("The answer has this form: one_sentence, json, max_words:20, …")] = None,
     expression: Annotated[str | None, Help("This regular expression is found in it.")] = None,
     command: Annotated[str | None, Help("This command, given it on stdin and in answer.txt, exits with 0.")] = None,
@@ -42,9 +46,12 @@ def add(  # noqa: PLR0913 - the options of one task
     shared = {name: value for name, value in given.items() if value is not None} | (
         {"critical": True} if critical else {}
     )
-    if (prompt is None) == (file is None):
-        raise UsageError("give a prompt or --file, one of them", hint="reef tasks add --help")
+    if [prompt, file, receipt].count(None) != 2:
+        raise UsageError("give a prompt, --from or --file, one of them", hint="reef tasks add --help")
     client = ensure_daemon(home())
+    if receipt is not None:
+        prompt, recorded = question(client, resolved(client, receipt, "receipt"))
+        scenario = scenario or recorded
     if prompt is not None:
         kept = [client.post("/reef/tasks", _task(prompt, shared), scope=scenario)]
         if as_json:

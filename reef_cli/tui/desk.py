@@ -7,6 +7,7 @@ from typing import Any
 from daemon.core.client import Client
 from daemon.core.paths import Home
 from daemon.core.version import __version__
+from reef_cli.scoring import Scale, scales
 from reef_cli.tui.keys import Key
 from reef_cli.tui.rating import Ratings
 from reef_cli.tui.replay import Replay
@@ -22,7 +23,8 @@ class Desk:
     where none is there. ``doubt`` is to be called when a request found no daemon; ``tell`` takes a sentence about
     what became of feedback, from any thread.
 
-    ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers.
+    ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers, ``scales``
+    which scenarios score.
     """
 
     home: Home
@@ -32,6 +34,7 @@ class Desk:
     tell: Callable[[str], object]
     settings: Settings = DEFAULTS
     ratings: Ratings = field(init=False)
+    scales: Mapping[str, Scale] = field(default_factory=dict)
     lost: str | None = ""
     running: bool = True
     engine: str = ""
@@ -62,6 +65,7 @@ class Desk:
     def look(self, status: Mapping[str, Any]) -> None:
         """Take what ``GET /reef/status`` told."""
         self._hear(status["recording"])
+        self.scales = scales(status)
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
         self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"

@@ -19,6 +19,7 @@ class Place(StrEnum):
     CHANGES = "trace changes"
     RELEASES = "releases"
     RELEASE = "release"
+    DIFF = "release diff"
     JOBS = "jobs"
     JOB = "job"
     MODELS = "models"
@@ -32,11 +33,12 @@ EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+
 EATEN_BY_EDITORS: Final = ("ctrl+p",)
 
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
-OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.JOB, Place.MODEL)
+OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.DIFF, Place.JOB, Place.MODEL)
 EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
 _RELEASES: Final = (Place.RELEASES, Place.RELEASE)
+_DECIDED: Final = (*_RELEASES, Place.DIFF)
 _JOBS: Final = (Place.JOBS, Place.JOB)
 _MODELS: Final = (Place.MODELS, Place.MODEL)
 
@@ -102,10 +104,15 @@ KEYS: Final = (
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
     Key("clear", ("0",), "0", "clear", "take the answer's ratings back", _RATED, "reef undo RECEIPT", 8),
     Key("note", ("c",), "c", "note", "say something about the answer", _RATED, "reef note TEXT RECEIPT", 5),
+    Key("score", ("v",), "v", "score", "give a mark, where it has a scale", _RATED, "reef score N RECEIPT"),
+    Key("pin", ("asterisk",), "*", "pin", "call it golden, or no longer", _RATED, "reef traces pin ID"),
+    Key("task", ("t",), "t", "task", "make a task of the question", _RATED, "reef tasks add --from ID"),
     Key("undo", ("z",), "z", "undo", "take back what was done last here", _RATED, "reef undo", 6),
-    Key("approve", ("a",), "a", "approve", "release a candidate", _RELEASES, "reef releases approve ID", 3),
-    Key("reject", ("x",), "x", "reject", "turn a candidate down", _RELEASES, "reef releases reject ID", 4),
-    Key("rollback", ("b",), "b", "roll back", "serve this release again", _RELEASES, "reef releases rollback ID", 5),
+    Key("file", ("enter", "space"), "Enter", "unfold", "fold or unfold a file", (Place.DIFF,),
+        "reef releases diff ID", 1),
+    Key("approve", ("a",), "a", "approve", "release a candidate", _DECIDED, "reef releases approve ID", 3),
+    Key("reject", ("x",), "x", "reject", "turn a candidate down", _DECIDED, "reef releases reject ID", 4),
+    Key("rollback", ("b",), "b", "roll back", "serve this release again", _DECIDED, "reef releases rollback ID", 5),
     Key("diff", ("d",), "d", "diff", "what it changes", _RELEASES, "reef releases diff ID", 6),
     Key("cancel", ("x",), "x", "cancel", "stop a job", _JOBS, "reef jobs cancel ID", 3),
     Key("use", ("u",), "u", "use", "answer with this model", _MODELS, "reef models use NAME", 3),
@@ -135,7 +142,23 @@ KEYS: Final = (
 
 #: What a recording cannot do: ids of the keys that change something.
 CHANGES: Final = frozenset(
-    ("good", "bad", "clear", "note", "undo", "approve", "reject", "rollback", "cancel", "use", "record", "start")
+    (
+        "good",
+        "bad",
+        "clear",
+        "note",
+        "score",
+        "pin",
+        "task",
+        "undo",
+        "approve",
+        "reject",
+        "rollback",
+        "cancel",
+        "use",
+        "record",
+        "start",
+    )
 )
 
 

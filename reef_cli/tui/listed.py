@@ -37,7 +37,7 @@ def session_row(session: Mapping[str, Any], now_ns: int, pending: str = "", *, u
     score = session["score"]
     verdict = pending or rating(score) or _said(session)
     held = folded(session)
-    glyph = ("▾ " if unfolded else "▸ ") if held else ""
+    glyphs = (("▾ " if unfolded else "▸ ") if held else "") + ("* " if session["pinned"] else "")
     cells = (
         moment(session["updated_ns"], now_ns),
         verdict,
@@ -50,7 +50,7 @@ def session_row(session: Mapping[str, Any], now_ns: int, pending: str = "", *, u
         inert(session["scenario"]),
         held,
         f"+{sum(session[name] for name in _WORDS)}" if held else "",
-        glyph + one_line(session["title"] or "untitled"),
+        glyphs + one_line(session["title"] or "untitled"),
     )
     return Row(session["id"], cells, _style(verdict), session["seq"], session)
 

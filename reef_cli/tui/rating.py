@@ -19,6 +19,7 @@ from reef_cli.tui.turns import Turns
 
 #: Longest wait for the disk when the dashboard ends.
 _LEAVE_SECONDS: Final = 5.0
+_PINNED_AT_ONCE: Final = 500
 Row = Mapping[str, Any]
 
 
@@ -33,17 +34,21 @@ class _Act:
     undo: tuple[str, ...] = ()
     cleared: list[Report] = field(default_factory=list)
     clears: bool = False
+    pins: bool | None = None
+    changed: tuple[str, ...] = ()
+    #: The sessions and receipts that show that it waits.
+    keys: frozenset[str] = field(init=False)
     kept: bool = False
 
-    @property
-    def keys(self) -> set[str]:
-        return {key for one in self.about for key in (one.session, one.receipt) if key}
+    def __post_init__(self) -> None:
+        self.keys = frozenset(key for one in self.about for key in (one.session, one.receipt) if key)
 
     def whom(self) -> str:
         return str(self.about[0].receipt or "the last answer") if len(self.about) == 1 else f"{len(self.about)} answers"
 
     def back(self) -> str:
-        return f"z {'brings' if self.clears else 'takes'} {'it' if len(self.about) == 1 else 'them'} back"
+        many = max(len(self.about), len(self.changed)) > 1
+        return f"z {'brings' if self.clears else 'takes'} {'them' if many else 'it'} back"
 
 
 class Ratings:
@@ -56,6 +61,8 @@ class Ratings:
         self._outbox = Outbox(home)
         self._acts: list[_Act] = []
         self._open: list[_Act] = []
+        #: Notes of this dashboard, the oldest first, those that were not sent as well.
+        self.written: list[str] = []
         self._keeper = Turns("reef-keeper", self._broken)
         self._sender = Turns("reef-sender", self._broken)
 
@@ -71,6 +78,20 @@ class Ratings:
         about = tuple(_about(row, feedback=text) for row in rows)
         self._put(_Act("note", "noted", one_line(text, 40), about), Entry(about))
 
+    def notes(self, row: Row) -> list[str]:
+        """The notes that stand on an answer, the oldest first. Blocking; raises ReefError."""
+        receipt = row.get("receipt") or last_answer(self._client, str(row["id"]))["receipt"]
+        reports = self._client.get(f"/reef/records/{segment(str(receipt))}")["reports"]
+        shown = self.overlaid(str(receipt), reports)
+        return [str(one["feedback"]) for one in shown if one["feedback"] and not one["undone_ns"]]
+
+    def pin_many(self, sessions: Iterable[Row], *, pinned: bool) -> None:
+        """Call sessions golden, or no longer. Needs the daemon."""
+        ids = tuple(str(one["id"]) for one in sessions)
+        act = _Act("pin", "", "", pins=pinned)
+        self._acts.append(act)
+        self._sender.do(lambda: self._pin(act, ids))
+
     def clear_many(self, rows: Iterable[Row]) -> None:
         """Take back every score that stands on the answers, whoever gave it; notes stay. Needs the daemon."""
         act = _Act("clear", "cleared", "", tuple(_about(row) for row in rows), clears=True)
@@ -85,6 +106,10 @@ class Ratings:
         act = self._acts.pop()
         if act.clears:
             self._keeper.do(lambda: self._sender.do(lambda: self._restore(act)))
+            return
+        if act.pins is not None:
+            back = _Act("pin", "", "", pins=not act.pins)
+            self._sender.do(lambda: self._pin(back, act.changed))
             return
         ids = tuple(one.id for one in act.about)
         self._put(_Act("undo", f"undone: {act.said} on", "", act.about, undo=ids), Entry(undo=ids), again=False)
@@ -112,7 +137,7 @@ class Ratings:
     def overlaid(self, receipt: str, reports: Sequence[Row]) -> list[Row]:
         """An answer's reports with those that wait, marked ``waiting``, as are those that are being taken back."""
         shown = [dict(one) for one in reports]
-        for act in list(self._open):
+        for act in [act for act in self._open if receipt in act.keys]:
             undone = set(act.undo)
             shown = [one | ({"undone_ns": 1, "waiting": True} if one["id"] in undone else {}) for one in shown]
             known = {one["id"] for one in shown}
@@ -134,6 +159,7 @@ class Ratings:
                 self._open.append(_Act("undo", "sent, taken back on", "", about, undo=entry.undo, kept=True))
         if waiting:
             self._tell(f"{output.count(len(waiting), 'piece')} of feedback from before wait for the daemon")
+            self._sender.do(self._flush)
 
     def _put(self, act: _Act, entry: Entry, *, again: bool = True) -> None:
         if again:
@@ -230,6 +256,22 @@ class Ratings:
         back = _Act(word, f"brought back: {word} on", "", tuple(act.cleared))
         self._open.append(back)
         self._keep(back, Entry(back.about))
+
+    def _pin(self, act: _Act, sessions: Sequence[str]) -> None:
+        """Bunches, as many as the daemon takes at once."""
+        try:
+            for start in range(0, len(sessions), _PINNED_AT_ONCE):
+                some = list(sessions[start : start + _PINNED_AT_ONCE])
+                told = self._client.post("/reef/pin", {"sessions": some, "pinned": act.pins})
+                act.changed += tuple(told["changed"])
+        except ReefError as error:
+            if not act.changed:
+                self._drop(act)
+            self._tell(f"{error.message} ({error.hint})")
+            return
+        what = output.count(len(act.changed), "trace")
+        done = f"{what} pinned as golden" if act.pins else f"{what} no longer pinned"
+        self._tell(f"{done}; {act.back()}" if act in self._acts else done)
 
     def _broken(self, error: Exception) -> None:
         self._tell(f"unexpected {type(error).__name__}: {one_line(str(error), 200)}")

@@ -5,25 +5,27 @@ Pure. Every text here came from a model, a tool or a web page; `reef_cli.tui.tex
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Literal
 
 from reef_cli import blocks, output, toolcalls
 from reef_cli.blocks import Block
-from reef_cli.conversation import edited, facts, messages, signals_line
+from reef_cli.conversation import edited, facts, image, messages, signals_line, timings
 from reef_cli.tui.drawing import Drawn, drawn
 from reef_cli.tui.text import moment, one_line, rating, wrapped
 
 #: A message longer than this is folded at first: agents put whole files into what the person "said".
 _LONG: Final = 2000
 _FOLD: Final = 200
+_LIVE: Final = {"text": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One thing to point at. ``record`` is the exchange it belongs to, None for the session's heading.
 
-    ``folds``: it can be shown as one line; ``long``: and is, at first. ``text`` is what its blocks are made of, when
-    they are drawn.
+    ``folds``: it can be shown as one line, and is, at first. ``text`` is what its blocks are made of when they are
+    drawn.
     """
 
     id: str
@@ -31,7 +33,6 @@ class Item:
     head: str
     text: str = ""
     folds: bool = False
-    long: bool = False
     style: str = ""
     preview: bool = True
     blocks: Callable[[], Sequence[Block]] | None = field(default=None, compare=False)
@@ -45,9 +46,24 @@ class Item:
         return self.blocks() if self.blocks else [Block(self.text)] if self.text else []
 
 
-#: What stands for pages that are not held.
-ABOVE: Final = Item("above", None, "… earlier turns: g goes to the beginning", style="dim")
-BELOW: Final = Item("below", None, "… later turns: G goes to the end", style="dim")
+def beyond(where: Literal["above", "below"], cursor: str) -> Item:
+    """What stands for the pages that are not held; another one for each, so that nobody stays with it."""
+    word, key = ("earlier", "g goes to the beginning") if where == "above" else ("later", "G goes to the end")
+    return Item(f"{where}/{cursor}", None, f"… {word} turns: {key}", style="dim")
+
+
+def live(call: Mapping[str, Any], parts: Sequence[tuple[str, str]]) -> list[Item]:
+    """An answer as far as it has come: kind and text of each part."""
+    receipt, model = call["receipt"], call["model"]
+    found = [
+        Item(f"live/{receipt}/", None, ""),
+        Item(f"live/{receipt}/heading", None, f"answering now · {receipt} · {model}", style="live"),
+    ]
+    for n, (kind, text) in enumerate(parts):
+        style = {"thinking": "dim", "tool": "tool"}.get(kind, "")
+        made = partial(blocks.prose, text) if kind == "text" else None
+        found.append(Item(f"live/{receipt}/{n}", None, _LIVE.get(kind, kind), text, style=style, blocks=made))
+    return found
 
 
 def heading(session: Mapping[str, Any]) -> Item:
@@ -101,7 +117,7 @@ def _heading(record: Mapping[str, Any], now_ns: int) -> str:
         words.append(f"{record['end']} ({record['status']})")
     cached = f" ({record['cached_tokens']} cached)" if record["cached_tokens"] else ""
     words += [
-        _timings(record),
+        timings(record),
         f"{record['prompt_tokens']}{cached} + {record['completion_tokens']} tokens",
         output.dollars(record.get("cost_usd")),
         record["model"] or record["model_asked"],
@@ -112,26 +128,12 @@ def _heading(record: Mapping[str, Any], now_ns: int) -> str:
     return " · ".join(filter(None, words))
 
 
-def _timings(record: Mapping[str, Any]) -> str:
-    """How long it took, until its first byte too, and how fast what followed came."""
-    whole, first = record["duration_us"] / 1e6, record["first_byte_us"]
-    if first is None or not record["stream"]:
-        return output.duration(whole)
-    rest, tokens = whole - first / 1e6, record["completion_tokens"]
-    speed = f", {tokens / rest:.0f} tok/s" if tokens > 1 and rest > 0.05 else ""
-    return f"{output.duration(whole)} (first byte {_short(first)}{speed})"
-
-
-def _short(microseconds: int) -> str:
-    return f"{microseconds // 1000} ms" if microseconds < 1_000_000 else output.duration(microseconds / 1e6)
-
-
 def _part(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Iterator[Item]:
     """``item`` has the part's id, record and role; ``files`` what each tool call read or wrote."""
     if "written" in part:  # an agent added to what the person wrote
         if words := part["written"].strip():
             yield replace(item, text=words, blocks=lambda: blocks.prose(words))
-        yield Item(f"{item.id}+", item.record, "added by the agent", part["text"], folds=True, long=True, style="dim")
+        yield Item(f"{item.id}+", item.record, "added by the agent", part["text"], folds=True, style="dim")
     else:
         yield _whole(item, part, files)
 
@@ -142,35 +144,30 @@ def _whole(item: Item, part: Mapping[str, Any], files: dict[str, str]) -> Item:
         case "text":
             text = part["text"]
             long = role == "system" or len(text) > _LONG
-            return Item(id, record, role, text, folds=long, long=long, blocks=lambda: blocks.prose(text))
+            return Item(id, record, role, text, folds=long, blocks=lambda: blocks.prose(text))
         case "earlier":
-            return Item(id, record, part["name"], part["text"], folds=True, long=True, style="dim")
+            return Item(id, record, part["name"], part["text"], folds=True, style="dim")
         case "thinking":
-            return Item(id, record, "thinking", part["text"], folds=True, long=True, style="dim")
+            return Item(id, record, "thinking", part["text"], folds=True, style="dim")
         case "tool_use":
             call = toolcalls.read(part["name"], part["arguments"])
             files[part["id"]] = call.file
-            return Item(id, record, f"tool {call.head}", part["arguments"], folds=True, long=True, style="tool",
+            return Item(id, record, f"tool {call.head}", part["arguments"], folds=True, style="tool",
                         preview=False, blocks=call.blocks)  # fmt: skip
         case "tool_result":
             return _result(item, part, files.get(part["id"], ""))
         case "image":
-            return Item(id, record, role, f"[image {_image(part)}]")
+            return Item(id, record, role, image(part))
         case other:
             return Item(id, record, role, f"[{other}]")
 
 
 def _result(item: Item, part: Mapping[str, Any], file: str) -> Item:
     text, failed = part["content"], part["is_error"]
-    images = "".join(f" [image {_image(image)}]" for image in part.get("images", ()))
+    images = "".join(f" {image(one)}" for one in part.get("images", ()))
     language = "" if failed else file
-    return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True, long=True,
+    return Item(item.id, item.record, ("error" if failed else "result") + images, text, folds=True,
                 style="error" if failed else "dim", blocks=lambda: blocks.output(text, language))  # fmt: skip
-
-
-def _image(image: Mapping[str, Any]) -> str:
-    size = [output.size(image["bytes"])] if image.get("bytes") else []
-    return ", ".join([image["media_type"], *size, one_line(image["source"], 80)])
 
 
 def _report(report: Mapping[str, Any]) -> str:

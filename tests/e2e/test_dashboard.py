@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,9 @@ class Tmux:
         until(lambda: text in self.screen(), f"{text!r} on the terminal", 40)
         return self.screen()
 
+    def line(self, text: str) -> str:
+        return next((line for line in self.screen().splitlines() if text in line), "")
+
     def press(self, *keys: str) -> None:
         self.run("send-keys", "-t", "reef", *keys)
 
@@ -55,17 +59,25 @@ def tmux(reef_home: Home) -> Iterator[Tmux]:
     window.run("kill-server")
 
 
-def test_a_trace_is_rated_from_the_terminal(daemon: RunningDaemon, tmux: Tmux) -> None:
-    body = {"model": "m", "messages": [{"role": "user", "content": "what is to be rated?"}]}
+def ask(daemon: RunningDaemon, text: str) -> str:
+    body = {"model": "m", "messages": [{"role": "user", "content": text}]}
     status, headers, _ = daemon.post("/v1/chat/completions", body)
-    receipt = headers["x-reef-agent-record-id"]
     assert status == 200
+    return headers["x-reef-agent-record-id"]
+
+
+def opened(tmux: Tmux, home: Home, name: str = "reef") -> None:
     command = shlex.join(
-        ["env", f"REEF_HOME={daemon.home.root}", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "reef_cli.main"]
+        ["env", f"REEF_HOME={home.root}", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "reef_cli.main"]
     )
-    tmux.run("new-session", "-d", "-s", "reef", "-x", "80", "-y", "24", f"{command}; echo left with $?; sleep 60")
-    screen = tmux.shows("what is to be rated?")
-    assert next(line for line in screen.splitlines() if "what is to be rated?" in line).startswith("> ")
+    tmux.run("new-session", "-d", "-s", name, "-x", "80", "-y", "24", f"{command}; echo left with $?; sleep 60")
+
+
+def test_a_trace_is_rated_from_the_terminal(daemon: RunningDaemon, tmux: Tmux) -> None:
+    receipt = ask(daemon, "what is to be rated?")
+    opened(tmux, daemon.home)
+    tmux.shows("what is to be rated?")
+    assert tmux.line("what is to be rated?").startswith("> ")
     tmux.press("Enter")
     tmux.shows("the answer 漢字 to rate")
     tmux.press("+")
@@ -81,6 +93,38 @@ def test_a_trace_is_rated_from_the_terminal(daemon: RunningDaemon, tmux: Tmux) -
     tmux.press("z")
     tmux.shows("(undone)")
     tmux.press("Escape")
-    tmux.shows("+ good what is to be rated?")
+    until(lambda: "+ good" in tmux.line("what is to be rated?"), "the rating in the list")
     tmux.press("q")
     tmux.shows("left with 0")
+
+
+def test_neither_a_killed_daemon_nor_a_killed_dashboard_loses_feedback(reef_home: Home, tmux: Tmux) -> None:
+    with running_provider() as provider:
+        with running_daemon(reef_home, provider.config()) as daemon:
+            receipt = ask(daemon, "what is not to be lost?")
+            opened(tmux, reef_home)
+            tmux.shows("> ")
+            daemon.kill()
+            tmux.shows("! the daemon")
+            tmux.press("-")
+            tmux.shows("- bad …")
+            tmux.press("c")
+            tmux.shows("Note on")
+            tmux.press("-l", "kept through both")
+            tmux.press("Enter")
+            tmux.shows("note …")
+            until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 2, "both on disk")
+            (dashboard,) = children(int(tmux.run("display-message", "-p", "-t", "reef", "#{pane_pid}")))
+            os.kill(dashboard, signal.SIGKILL)
+            tmux.shows("left with 137")
+        with running_daemon(reef_home, provider.config()) as daemon:
+            tmux.run("kill-session", "-t", "reef")
+            opened(tmux, reef_home)
+            until(lambda: not list(reef_home.outbox.glob("*.json")), "both sent")
+            reports = daemon.get(f"/reef/records/{receipt}")["reports"]
+            assert [(one["score"], one["feedback"]) for one in reports] == [(0.0, None), (None, "kept through both")]
+            tmux.shows("- bad")
+
+
+def children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

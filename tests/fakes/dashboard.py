@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from daemon.core.version import PROTOCOL, __version__
+from tests.fakes.closeup import CloseUp
 from tests.fakes.listing import page
 
 ENGINES: list[dict[str, Any]] = [
@@ -50,6 +51,7 @@ class FakeDaemon:
         self.status = status()
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
+        self.closeup = CloseUp(self._soon, self.emit)
         self._clients: set[asyncio.Queue[bytes | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: uvicorn.Server | None = None
@@ -117,6 +119,7 @@ class FakeDaemon:
             Route("/reef/search", self._beside),
             Route("/reef/status", self._one(lambda request: self.status)),
             Route("/reef/traces/{id}", self._one(self._trace)),
+            *self.closeup.routes(),
             Route("/reef/scenarios", self._scenarios),
             Route("/reef/releases", self._release_list),
             Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
@@ -134,7 +137,12 @@ class FakeDaemon:
         ]
         return Starlette(routes=routes)
 
+    def _soon(self, work: Callable[[], None]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(work)
+
     def _hang_up(self) -> None:
+        self.closeup.hang_up()
         self._send(None)
 
     def _send(self, line: bytes | None) -> None:
@@ -298,6 +306,7 @@ def session(n: int, **changes: Any) -> dict[str, Any]:
         "created_ns": NOW - _MINUTE, "updated_ns": NOW - _MINUTE, "turns": 1, "records": 1, "prompt_tokens": 100,
         "completion_tokens": 20, "parent": None, "cwd": None, "score": None, "reports": 0, "seq": n, "cost_usd": None,
         "duration_us": 1_500_000, "subagents": 0, "side": 0, "retries": 0, "status": "ok", "release_id": "r3-0badcafe",
+        "pinned": False,
         **changes,
     }  # fmt: skip
 
@@ -320,7 +329,7 @@ def said(role: str, *parts: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def release(number: int, /, **changes: Any) -> dict[str, Any]:
-    gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05}
+    gate = {"verdict": "accept", "reason": "9 wins, 1 loss of 40 pairs", "alpha": 0.05, "wins": 9, "losses": 1}
     chained = changes.get("state", "released") == "released"
     return {
         "id": f"r{number if chained else 0}-{number:08x}", "scenario": "default", "number": number if chained else 0,

@@ -22,7 +22,7 @@ def test_added() -> None:
     assert list(lines({**TOLD, "added": [message], "cached_tokens": 380})) == [
         "rec_2 after rec_1",
         "the beginning is the same: 3 messages",
-        "+ user, 900 characters: go \\x1b[1mon",
+        "+ added: user, 900 characters: go \\x1b[1mon",
         "read from the cache: 380 of 500 tokens",
     ]
 

@@ -1,5 +1,6 @@
 """How a trace reads: one line for what is folded, all of it on request, everything inert."""
 
+import json
 from typing import Any
 
 import pytest
@@ -58,11 +59,11 @@ def test_text_keeps_its_lines() -> None:
         ({"type": "thinking", "text": "hm " * 90}, "  thinking (270 characters) hm hm"),
         (
             {"type": "tool_use", "id": "c", "name": "bash", "arguments": '{"command": "ls"}'},
-            '  > bash {"command": "ls"}',
+            "  > bash $ ls",
         ),
         ({"type": "tool_result", "id": "c", "content": "a\nb", "is_error": False}, "  < a b"),
         ({"type": "tool_result", "id": "c", "content": "no", "is_error": True}, "  < error no"),
-        ({"type": "image", "media_type": "image/png", "source": "sha256:ab"}, "  [image image/png sha256:ab]"),
+        ({"type": "image", "media_type": "image/png", "source": "sha256:ab"}, "  [image image/png, sha256:ab]"),
         ({"type": "of a newer daemon"}, "  [of a newer daemon]"),
     ],
 )
@@ -73,9 +74,27 @@ def test_the_rest_is_folded_to_a_line(part: dict[str, Any], folded: str) -> None
 
 
 def test_full_unfolds() -> None:
-    arguments = '{"command": "' + "x" * 200 + '"}'
-    lines = read({"type": "tool_use", "id": "c", "name": "bash", "arguments": arguments}, full=True)
-    assert lines == ["assistant", "  > bash", f"    {arguments}"]
+    def call(**arguments: object) -> list[str]:
+        return read({"type": "tool_use", "id": "c", "name": "t", "arguments": json.dumps(arguments)}, full=True)
+
+    assert call(command="x" * 200) == ["assistant", f"  > t $ {'x' * 200}"]
+    assert call(command="x" * 300)[1:] == [f"  > t $ {'x' * 200} …", f"    {'x' * 300}"]
+    assert call(path="a.py", oldText="one", newText="two \x1b") == [
+        "assistant", "  > t a.py", "    -one", "    +two \\x1b",
+    ]  # fmt: skip
+
+
+def test_how_long_it_took_and_when_it_began() -> None:
+    told = {**RECORD, "stream": True, "first_byte_us": 250_000}
+    assert "1.5 s (first byte 250 ms, 16 tok/s)," in conversation.record_line(told)
+    assert "1.5 s (first byte 1.2 s, 67 tok/s)," in conversation.record_line({**told, "first_byte_us": 1_200_000})
+
+
+def test_images_are_named_with_their_size() -> None:
+    one = {"media_type": "image/png", "source": "sha256:ab", "bytes": 12_345}
+    assert read({"type": "image", **one}, role="user")[1] == "  [image image/png, 12 kB, sha256:ab]"
+    part = {"type": "tool_result", "id": "c", "content": "shot", "is_error": False, "images": [one]}
+    assert read(part, role="tool") == ["  < [image image/png, 12 kB, sha256:ab] shot"]
 
 
 def test_a_system_prompt_is_folded_with_its_size() -> None:

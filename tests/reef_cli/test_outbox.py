@@ -146,11 +146,17 @@ def test_it_waits_for_a_daemon_and_the_next_command_sends_it(reef_home: Home, ru
         with pytest.raises(Unreachable):
             outbox.flush(Client(reef_home.socket), lambda sent: None)
         assert [one.reports[0].feedback for one in outbox.waiting()] == ["kept"]
+        assert run_reef(reef_home, "status", "--json").json()["feedback_waits"] == 1
+        assert (
+            "feedback   1 said while no daemon ran; kept, sent to the next one\n" in run_reef(reef_home, "status").out
+        )
         with running_daemon(reef_home, config) as daemon:
-            result = run_reef(reef_home, "traces", "list", "--json")
+            result = run_reef(reef_home, "status", "--json")
             assert "sent what waited for the daemon: 1 piece of feedback" in result.err
             assert [one["feedback"] for one in daemon.get(f"/reef/records/{receipt}")["reports"]] == ["kept"]
             assert "waited" not in run_reef(reef_home, "traces", "list").err
+            outbox.put(Entry((replace(said, id="rep_other"),)))
+            assert "sent what waited" in run_reef(reef_home, "traces", "list").err
 
 
 _OPENED = """

@@ -34,7 +34,7 @@ def test_a_command_is_a_command(name: str, arguments: dict[str, Any]) -> None:
 
 def test_a_long_command_stands_below_and_so_do_other_arguments() -> None:
     head, blocks = call("bash", command="cd x\nmake", timeout=20)
-    assert head == "bash $ cd x"
+    assert head == "bash $ cd x …"
     assert blocks == [Block("cd x\nmake", "code", "bash"), Block("timeout: 20")]
 
 

@@ -1,4 +1,4 @@
-"""What stands before a screen: a note's text box, a yes to what cannot be taken back at once."""
+"""What stands before a screen: a yes to what cannot be taken back at once."""
 
 from typing import ClassVar
 
@@ -6,33 +6,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from reef_cli.tui.text import inert
-
-
-class Note(ModalScreen[str | None]):
-    """One line of text; Enter sends it, Esc does not. Every letter is a letter here."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", show=False)]
-
-    def __init__(self, about: str) -> None:
-        super().__init__(classes="dialog")
-        self._about = inert(about)
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="box"):
-            yield Static(f"Note on {self._about}", markup=False)
-            box = Input(placeholder="what to say about it")
-            box.cursor_blink = False
-            yield box
-            yield Static("Enter: send   Esc: cancel", markup=False)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
 
 
 class Confirm(ModalScreen[bool]):

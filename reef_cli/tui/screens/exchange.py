@@ -14,7 +14,7 @@ from reef_cli.tui import rawtext
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.drawing import Drawn
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, Repeating, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, plain
 from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import Row
@@ -34,12 +34,16 @@ class _Exchange(Reading):
         self.record = record
 
     def do_curl(self) -> None:
-        receipt = self.record["receipt"]
+        send_curl(self, self.record["receipt"])
 
-        async def run() -> None:
-            self.sent(await off_loop(exchanges.curl, self.desk.client, receipt), f"{receipt} as a curl command")
 
-        Repeating(self, run).ask()
+def send_curl(panel: Panel, receipt: str) -> None:
+    """Copy the command that sends a request again."""
+
+    async def run() -> None:
+        panel.sent(await off_loop(exchanges.curl, panel.desk.client, receipt), f"{receipt} as a curl command")
+
+    Repeating(panel, run).ask()
 
 
 class Changes(_Exchange):

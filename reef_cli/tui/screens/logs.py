@@ -19,7 +19,7 @@ from reef_cli.logfile import LEVELS, Level, Sieve, Tail
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.screens.panel import Panel, bindings, off_loop
-from reef_cli.tui.text import wrapped
+from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.widgets.lines import Line
 from reef_cli.tui.widgets.prompt import Prompt
 from reef_cli.tui.window import Row
@@ -141,6 +141,9 @@ class Logs(Panel):
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self._draw)
+
+    def copied(self, row: Row) -> str:
+        return inert(row.data.rstrip("\n"))
 
     def blocked(self, id: str) -> str | None:
         return None if id == "follow" else super().blocked(id)

@@ -111,6 +111,9 @@ class Models(_Using):
         row = self.list.selected
         return None if row is None or row.data is None else (row.id.partition("/")[0], row.data)
 
+    def copied(self, row: Row) -> str:
+        return row.cells[0]
+
     def do_facts(self) -> None:
         chosen = self.chosen()
         assert chosen is not None  # `blocked` asks first

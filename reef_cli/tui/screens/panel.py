@@ -30,24 +30,9 @@ _T = TypeVar("_T")
 
 #: What works without the daemon.
 _ALONE = {
-    *(
-        "down",
-        "up",
-        "top",
-        "bottom",
-        "page_down",
-        "page_up",
-        "back",
-        "fold",
-        "mark",
-        "range",
-        "all",
-        "find",
-        "next_hit",
-        "previous_hit",
-    ),
-    *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", *LISTS),
-    *("good", "bad", "note", "undo"),  # kept in the outbox
+    *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
+    *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", "file", *LISTS),
+    *("good", "bad", "note", "score", "undo", "mark", "range"),  # kept in the outbox
 }
 
 

@@ -141,21 +141,22 @@ class Reading(Panel):
         return row.cells[0].strip()
 
 
-def plain(text: str, width: int, *, marked: bool = False) -> list[Row]:
-    """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same."""
+def plain(text: str, width: int, *, marked: bool = False, name: str = "", data: object = None) -> list[Row]:
+    """Text as rows; ``marked`` colours the lines of a diff, whose signs say the same. Their ids begin with ``name``."""
     styles = {"+": "added", "-": "removed", "@": "hunk"} if marked else {}
     rows: list[Row] = []
     for line in text.splitlines():
-        rows += [
-            Row(str(len(rows) + n), (part,), styles.get(line[:1], "")) for n, part in enumerate(wrapped(line, width))
-        ]
+        style = styles.get(line[:1], "")
+        parts = wrapped(line, width)
+        rows += [Row(f"{name}{len(rows) + n}", (part,), style, data=data) for n, part in enumerate(parts)]
     return rows
 
 
 def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
-    """``head``, and beside it ``text``, as many lines as it needs."""
+    """``head``, and beside it ``text``, as many lines as it needs; ``text`` is their data."""
     indent = min(len(head), width // 2)
     parts = wrapped(text, width - indent)
     return [
-        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style) for n, part in enumerate(parts)
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style, data=text)
+        for n, part in enumerate(parts)
     ]

@@ -6,22 +6,30 @@ Each of these three asks first, and only ``y`` is a yes: they change what serves
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.events import Resize
 
 from daemon.core.client import segment
+from reef_cli import decisions, output
+from reef_cli.tui import chain
 from reef_cli.tui.desk import Desk
+from reef_cli.tui.differences import FileDiff, by_file
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.panel import Panel, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, plain
-from reef_cli.tui.text import inert, moment, one_line
-from reef_cli.tui.widgets.rows import Column
+from reef_cli.tui.text import inert, moment, one_line, wrapped
+from reef_cli.tui.widgets.lines import Line
+from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
 #: The newest ones, of one scenario; older ones are for `reef releases list --before`.
 _MOST = 200
-_STYLES = {"released": "", "pending": "warning", "rejected": "dim"}
-_STATES = {"pending": "? pending", "rejected": "x rejected"}
+#: A file's diff of more lines than this is folded at first.
+_LONG = 200
+_STYLES = {"released": "", "pending": "warning", "rejected": "dim", "inconclusive": "dim"}
+_STATES = {"pending": "? pending", "rejected": "x rejected", "inconclusive": "~ inconclusive"}
 
 
 class _Deciding(Panel):
@@ -54,7 +62,7 @@ class _Deciding(Panel):
     def do_approve(self) -> None:
         release = self._chosen()
         against = release["state"] == "rejected"
-        verdict = _verdict(release)
+        verdict = decisions.verdict(release)
         warning = f"The gate did not accept it ({verdict}): it will be marked unproven.\n" if against else ""
         body = {"scenario": release["scenario"], **({"force": True} if against else {})}
         self._ask(f"{warning}Release {release['id']} to scenario {release['scenario']}?", release, "approve", body)
@@ -95,18 +103,41 @@ class Releases(_Deciding):
         Column("release", 13),
         Column("scenario", 12, least=90),
         Column("kind", 9, least=104),
-        Column("state", 10),
-        Column("verdict", 12, least=56),
-        Column("when", 8, least=44),
+        Column("state", 14),
+        Column("verdict", 12, least=62),
+        Column("when", 8, least=50),
         Column("reason"),
     )
     empty = 'no release yet: the agents are as they were; reef evolve "…" asks for one'
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.RELEASES)]
 
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self._known: list[Mapping[str, Any]] = []
+        self.chain = Line(style=Line.DIM)
+
+    def compose(self) -> ComposeResult:
+        for part in super().compose():
+            if part is self.said:
+                yield self.chain
+            yield part
+
     async def load(self) -> None:
-        rows = await off_loop(self._fetched)
-        self.list.all([_row(release, self.desk.now()) for release in rows])
+        self._known = await off_loop(self._fetched)
+        self.list.all([_row(release, self.desk.now()) for release in self._known])
+        self._link()
         self.foot.refresh()
+
+    def _link(self) -> None:
+        """The selected one's place among those before and after it."""
+        release = self.release()
+        self.chain.show(left=chain.line(self._known, release, self.size.width) if release else "")
+
+    def on_row_list_moved(self, message: RowList.Moved) -> None:
+        self._link()
+
+    def on_resize(self, event: Resize) -> None:
+        self._link()
 
     def _fetched(self) -> list[Mapping[str, Any]]:
         """Every scenario's releases and candidates, newest first."""
@@ -165,30 +196,60 @@ class Card(Reading, _Deciding):
 
 
 class Diff(Card):
-    """What a release changes against the one before it."""
+    """What a release changes against the one before it, file by file."""
+
+    place = Place.DIFF
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.DIFF)]
+
+    def __init__(self, desk: Desk, release: Mapping[str, Any]) -> None:
+        super().__init__(desk, release)
+        self._files: list[FileDiff] | None = None
+        self._folded: set[str] = set()
 
     async def load(self) -> None:
         name, scenario = segment(self._release["id"]), self._release["scenario"]
         told = await off_loop(self.desk.client.get, f"/reef/releases/{name}/diff", scenario=scenario)
-        self._text = str(told["diff"]) or "nothing in the harness"
+        if self._files is None:
+            files = self._files = by_file(str(told["diff"]))
+            self._folded = {file.name for file in files if len(file.lines) > _LONG}
         self.draw()
+        self.foot.refresh()
 
     def lines(self, width: int) -> Sequence[Row]:
-        return plain(self._text, width, marked=True)
+        files, release = self._files or [], self._release
+        changed = output.count(len(files), "file") if files else "nothing in the harness"
+        told = [release["id"], f"gate: {decisions.verdict(release)}", changed]
+        rows = [Row("head", (inert(" · ".join(told)),), "bold")]
+        for file in files:
+            folded = file.name in self._folded
+            head = f"{'▸' if folded else '▾'} {file.name}  +{file.added} -{file.removed}"
+            rows += [Row(f"{file.name}:{n}", (part,), "bold", data=file) for n, part in enumerate(wrapped(head, width))]
+            if not folded:
+                rows += plain("\n".join(file.lines), width, marked=True, name=f"{file.name}/", data=file)
+        return rows
+
+    def _file(self) -> FileDiff | None:
+        row = self.list.selected
+        return row.data if row is not None and isinstance(row.data, FileDiff) else None
 
     def blocked(self, id: str) -> str | None:
-        return "this is the diff" if id == "diff" else super().blocked(id)
+        why = super().blocked(id)
+        return "no file is selected: j goes down to one" if why is None and id == "file" and not self._file() else why
+
+    def do_file(self) -> None:
+        file = self._file()
+        assert file is not None  # `blocked` asks first
+        self._folded ^= {file.name}
+        self.draw(select=f"{file.name}:0")
 
 
 def _row(release: Mapping[str, Any], now_ns: int) -> Row:
-    state = release["state"]
+    state = decisions.state(release)
     cells = (
         inert(release["id"]),
         inert(release["scenario"]),
         release["kind"],
-        "* serves"
-        if release["head"]
-        else _STATES.get(state, "in chain" if release["kind"] == "learned" else release["kind"]),
+        "* serves" if release["head"] else _STATES.get(state, _kind(release)),
         _verdict(release),
         moment(release["created_ns"], now_ns),
         one_line(release["reason"]),
@@ -196,5 +257,11 @@ def _row(release: Mapping[str, Any], now_ns: int) -> Row:
     return Row(release["id"], cells, "bold" if release["head"] else _STYLES.get(state, ""), data=release)
 
 
+def _kind(release: Mapping[str, Any]) -> str:
+    return "in chain" if release["kind"] == "learned" else inert(release["kind"])
+
+
 def _verdict(release: Mapping[str, Any]) -> str:
-    return str(release["gate"]["verdict"]) if release["gate"] else "not judged"
+    """What fits: an inconclusive one says so in its state."""
+    told = decisions.verdict(release)
+    return told.removeprefix("inconclusive ") if decisions.state(release) == "inconclusive" else told

@@ -18,6 +18,7 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
 from reef_cli.tui.screens.reading import Reading, hanging
+from reef_cli.tui.text import inert
 from reef_cli.tui.window import Row
 
 _STYLES = {"warn": "warning", "fail": "error"}
@@ -85,8 +86,12 @@ class Status(Reading):
             head = f"{check.state:<{_MARK}}{check.name:<{_CHECK}}"
             rows += hanging(check.name, head, check.detail, width, style=_STYLES.get(check.state, ""))
             if check.fix:
-                rows += hanging(f"{check.name}/fix", " " * len(head), f"fix: {check.fix}", width)
+                rows += hanging(f"{check.name}/fix", f"{'':<{len(head)}}fix: ", check.fix, width)
         return rows
+
+    def copied(self, row: Row) -> str:
+        """A fact or a fix without its name: what can be run."""
+        return inert(row.data) if row.data else super().copied(row)
 
     def heard(self, events: Sequence[Event]) -> None:
         self.reload.ask()

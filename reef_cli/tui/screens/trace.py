@@ -3,115 +3,108 @@
 Only a few pages of a session are held (`reef_cli.tui.paging`); the others come when the person gets there.
 """
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from textual.binding import BindingType
+from textual.message import Message
+from textual.timer import Timer
 
-from daemon.core.client import segment
-from reef_cli import conversation, exchanges, pages
+from daemon.core.errors import NotFound
+from reef_cli import conversation, pages
 from reef_cli.tui import transcript
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
+from reef_cli.tui.live import Calls
 from reef_cli.tui.messages import Event
-from reef_cli.tui.paging import PAGE, Held, seq
-from reef_cli.tui.screens.exchange import Changes, Raw
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.exchange import Changes, Raw, send_curl
+from reef_cli.tui.screens.paged import Paged
+from reef_cli.tui.screens.panel import bindings, off_loop
 from reef_cli.tui.screens.rated import RATING, Rated
-from reef_cli.tui.screens.reading import Reading
 from reef_cli.tui.transcript import Item
-from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import Row
 
-#: Screens around the view that are there already.
-_AHEAD: Final = 2
+_UPDATE_SECONDS: Final = 0.1
 _OF_EXCHANGE: Final = frozenset({"changes", "raw", "curl"})
 
 
-class Trace(Rated, Reading):
+class Grew(Message):
+    """More of a live answer has come. Posted once, however much it is, until that is taken."""
+
+
+class Trace(Rated, Paged):
     place = Place.TRACE
     follow = True
     empty = "…"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACE)]
 
     def __init__(self, desk: Desk, session: str) -> None:
-        super().__init__(desk)
-        self._session = session
-        self._held = Held()
-        self._reading = asyncio.Lock()  # pages come one after the other
+        super().__init__(desk, session)
+        self._calls = Calls(desk.client, lambda: self.post_message(Grew()))
+        self._timer: Timer | None = None
+        self._recorded: list[Item] = []
         self._items: list[Item] = []
         self._receipts: set[str] = set()
         self._unfolded = False  # all of them, except those that are toggled
         self._toggled: set[str] = set()
         self._drawn: dict[str, tuple[Item, int, bool, list[Row]]] = {}
-        self.fill = Repeating(self, self._fill)
 
-    # -- what is held -------------------------------------------------------------------------------
+    def on_unmount(self) -> None:
+        self._calls.drop([live.call["receipt"] for live in self._calls.running])
+
+    # -- what is shown ------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        async with self._reading:
-            held = self._held
-            if not held.entries:
-                held.only(await self._page(limit=PAGE))
-            elif held.after is None:  # its last record too: what follows an answer is told beside it
-                await self._update()
-                held.later(await self._page(after=seq(held.entries[-1]) - 1, limit=PAGE))
-            else:
-                await self._update()
-            self._changed()
+        await super().load()
+        try:
+            calls = (await off_loop(self.desk.client.get, "/reef/live"))["items"]
+        except NotFound:  # a daemon from before
+            return
+        self._calls.now(call for call in calls if call["session"] == self.session)
+        self._show()
 
-    async def _update(self) -> None:
-        """What was said meanwhile about the answers in view."""
-        first, last = self.list.view
-        shown = [row.data for n in range(first, last + 1) if (row := self.list.window.row(n)) is not None]
-        seqs = [item.record["seq"] for item in shown if item.record is not None]
-        if seqs and min(seqs) < seq(self._held.entries[-1]):
-            page = await self._page(after=min(seqs) - 1, limit=min(max(seqs) - min(seqs) + 1, PAGE))
-            self._held.update(page["records"])
-
-    async def _fill(self) -> None:
-        """The pages around the view."""
-        async with self._reading:
-            first, last = self.list.view
-            around = _AHEAD * (last - first + 1)
-            if self._held.before is not None and first < around:
-                self._held.earlier(await self._page(before=self._held.before, limit=PAGE))
-            elif self._held.after is not None and last + around >= self.list.window.total:
-                self._held.later(await self._page(after=self._held.after, limit=PAGE))
-            else:
-                return
-            self._changed()
-
-    async def _page(self, **query: object) -> dict[str, Any]:
-        page: dict[str, Any] = await off_loop(self.desk.client.get, f"/reef/traces/{segment(self._session)}", **query)
-        return page
-
-    def _changed(self) -> None:
-        entries, session = self._held.entries, self._held.session
-        assert session is not None
+    def changed(self) -> None:
+        entries, held = self.held.entries, self.held
+        assert held.session is not None
+        self.session = held.session["id"]
         self._receipts = {entry["record"]["receipt"] for entry in entries}
-        above = transcript.heading(session) if self._held.before is None else transcript.ABOVE
-        below = [] if self._held.after is None else [transcript.BELOW]
+        self._calls.drop(self._receipts)
+        above = transcript.heading(held.session) if held.before is None else transcript.beyond("above", held.before)
+        below = [] if held.after is None else [transcript.beyond("below", held.after)]
         waiting = self.desk.ratings.overlaid
         entries = [{**one, "reports": waiting(one["record"]["receipt"], one["reports"])} for one in entries]
-        self._items = [above, *transcript.items(entries, self.desk.now()), *below]
-        if self._held.after is not None:
+        self._recorded = [above, *transcript.items(entries, self.desk.now()), *below]
+        if below:
             self.list.follow = False
+        self._show()
+
+    def _show(self) -> None:
+        live = [] if self.held.after else self._calls.running
+        self._items = [*self._recorded, *(item for one in live for item in transcript.live(one.call, one.take()))]
         self.draw()
 
     def heard(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.name == "live" and event.data["session"] == self.session:
+                self._calls.begin(event.data)
+                self._show()
         if any(self._about_this(event) for event in events):
             self.reload.ask()
 
     def _about_this(self, event: Event) -> bool:
         if event.name == "record":
-            return bool(event.data["session"] == self._session)
+            return bool(event.data["session"] == self.session)
+        if event.name == "pin":
+            return self.session in event.data["sessions"]
         return event.name == "report" and not self._receipts.isdisjoint(event.data["references"])
 
-    def on_row_list_moved(self, message: RowList.Moved) -> None:
-        super().on_row_list_moved(message)
-        self.fill.ask()
+    def on_grew(self, message: Grew) -> None:
+        if self._timer is None:
+            self._timer = self.set_timer(_UPDATE_SECONDS, self._update_live)
+
+    def _update_live(self) -> None:
+        self._timer = None
+        self._show()
 
     # -- drawing ------------------------------------------------------------------------------------
 
@@ -128,7 +121,7 @@ class Trace(Rated, Reading):
         return rows
 
     def _folded(self, item: Item) -> bool:
-        return item.folds and (item.long and not self._unfolded) != (item.id in self._toggled)
+        return item.folds and self._unfolded == (item.id in self._toggled)
 
     @property
     def _item(self) -> Item | None:
@@ -137,7 +130,9 @@ class Trace(Rated, Reading):
 
     def copied(self, row: Row) -> str:
         item = self._item
-        return str(item.record["receipt"]) if item is not None and item.record is not None else super().copied(row)
+        if item is None or item.record is None:
+            return self.session if item is not None and item.id == "session" else super().copied(row)
+        return str(item.record["receipt"])
 
     # -- finding, reading elsewhere -----------------------------------------------------------------
 
@@ -157,8 +152,8 @@ class Trace(Rated, Reading):
                     self.draw()
                     return self._select(one, words, step)
             edge = [one.id for one in self._items if one.record is not None][-1 if step > 0 else 0]
-            async with self._reading:
-                if not await self._further(step):
+            async with self.reading:
+                if not await self.further(step):
                     return False
             at = next(n for n, one in enumerate(self._items) if one.id == edge)
 
@@ -175,21 +170,8 @@ class Trace(Rated, Reading):
         self.list.to(index or 0)
         return True
 
-    async def _further(self, step: int) -> bool:
-        """One page more in that direction."""
-        cursor = self._held.after if step > 0 else self._held.before
-        if cursor is None:
-            return False
-        self.say("looking further …")
-        if step > 0:
-            self._held.later(await self._page(after=cursor, limit=PAGE))
-        else:
-            self._held.earlier(await self._page(before=cursor, limit=PAGE))
-        self._changed()
-        return True
-
     def document(self) -> Iterator[str]:
-        return conversation.lines(pages.trace(self.desk.client, self._session), full=True)
+        return conversation.lines(pages.trace(self.desk.client, self.session), full=True)
 
     # -- keys ---------------------------------------------------------------------------------------
 
@@ -220,48 +202,23 @@ class Trace(Rated, Reading):
     def do_all(self) -> None:
         item = self._item
         self._unfolded = any(self._folded(one) for one in self._items)
-        self._toggled = set() if self._unfolded else {one.id for one in self._items if one.folds and not one.long}
+        self._toggled = set()
         self.list.follow = False
         self.draw(select=f"{item.id}:0" if item else None)
-
-    def do_top(self) -> None:
-        self._jump(after="0")
-
-    def do_bottom(self) -> None:
-        self._jump()
-
-    def do_follow(self) -> None:
-        if self.list.follow or self._held.after is None:
-            super().do_follow()
-        else:
-            self._jump()
-
-    def _jump(self, **cursor: object) -> None:
-        """To the session's beginning or end, also where that is not held."""
-        there = self._held.before if cursor else self._held.after
-
-        async def run() -> None:
-            async with self._reading:
-                if there is not None:
-                    self._held.only(await self._page(**cursor, limit=PAGE))
-                    self._changed()
-            if cursor:
-                self.list.to(0)
-            else:
-                self.list.to_end()
-
-        Repeating(self, run).ask()
 
     def meant(self) -> Sequence[Mapping[str, Any]]:
         item = self._item
         return [item.record] if item is not None and item.record is not None else []
 
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        return [self.held.session] if self.held.session else []
+
     def named(self) -> str:
         return f"the answer {self.meant()[0]['receipt']}"
 
     def redraw(self) -> None:
-        if self._held.entries:
-            self._changed()
+        if self.held.entries:
+            self.changed()
 
     def do_changes(self) -> None:
         self.app.push_screen(Changes(self.desk, self.meant()[0]))
@@ -270,12 +227,7 @@ class Trace(Rated, Reading):
         self.app.push_screen(Raw(self.desk, self.meant()[0]))
 
     def do_curl(self) -> None:
-        receipt, client = self.meant()[0]["receipt"], self.desk.client
-
-        async def run() -> None:
-            self.sent(await off_loop(exchanges.curl, client, receipt), f"{receipt} as a curl command")
-
-        Repeating(self, run).ask()
+        send_curl(self, self.meant()[0]["receipt"])
 
 
 def _rows(item: Item, width: int, *, folded: bool) -> list[Row]:

@@ -5,7 +5,7 @@ Only a few pages are held. While the person reads further up the list stands sti
 and `f` or the end goes there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -18,14 +18,14 @@ from reef_cli.tui.listed import COLUMNS, MOST_UNFOLDED, folded, session_row, tog
 from reef_cli.tui.messages import Event
 from reef_cli.tui.pages import Asked, Pages
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
-from reef_cli.tui.screens.rated import RATING, Rated
+from reef_cli.tui.screens.rated import PINNING, RATING, Rated
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.widgets.filter import Filter
 from reef_cli.tui.widgets.lines import Titles
 from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import PAGE, Row
 
-_NEEDS_ROW = {"open", "mark", "range", "expand", "collapse", *RATING}
+_NEEDS_ROW = {"open", "mark", "range", "expand", "collapse", *RATING, PINNING}
 
 
 class Traces(Rated):
@@ -130,7 +130,7 @@ class Traces(Rated):
 
     def heard(self, events: Sequence[Event]) -> None:
         records = {str(event.data["session"]) for event in events if event.name == "record"}
-        reported = any(event.name == "report" for event in events)
+        reported = any(event.name in ("report", "pin") for event in events)
         standing = not self.list.follow and bool(self.list.window.rows)
         if standing and self.pages.shown.counted:
             self._count(self.waiting | records)
@@ -290,6 +290,17 @@ class Traces(Rated):
             return [row.data for row in self.list.marks.values()]
         row = self.list.selected
         return [row.data] if row is not None else []
+
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        """The same; of what is unfolded, the sessions that it is of."""
+        rows = list(self.list.marks.values()) or [row for row in [self.list.selected] if row is not None]
+        return list({id: data for row in rows for id, data in self._session_of(row)}.values())
+
+    def _session_of(self, row: Row) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        index = self.list.window.index(row.under or row.id)
+        found = row if index is None else self.list.window.row(index)
+        if found is not None and "receipt" not in found.data:
+            yield found.id, found.data
 
     def named(self) -> str:
         if len(self.list.marks) > 1:

@@ -238,7 +238,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             text = "  …" if index < self.window.total else self._instead(y, width) if not self.window.total else ""
             return Strip([Segment(fit(text, width))], width).apply_style(self.rich_style)
         chosen = row.id == self.cursor
-        marks = (">" if chosen else " ") + ("*" if row.id in self.marks else " ")
+        marks = (">" if chosen else " ") + ("x" if row.id in self.marks else " ")
         text = marks + aligned(self.columns, row.cells, width - _LEFT)
         base = themes.style(self.app.theme, row.style)
         if chosen:

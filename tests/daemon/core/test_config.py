@@ -172,3 +172,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "odd.yaml"):
         with pytest.raises(ConfigError, match="cannot read"):
             load(path)
+
+
+def test_a_scenarios_scale() -> None:
+    assert parse("scenarios: {work: {scores: [1, 5]}}").scenarios["work"].scores == (1, 5)
+    assert parse("scenarios: {work: {}}").scenarios["work"].scores is None
+
+
+@pytest.mark.parametrize("scores", ["[5, 1]", "[1]", "[1, 2, 3]", "[1, 10]", "[3, 3]"])
+def test_what_is_no_scale(scores: str) -> None:
+    with pytest.raises(ConfigError, match=r"scenarios\.work\.scores: .* is no scale"):
+        parse(f"scenarios: {{work: {{scores: {scores}}}}}")

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+from daemon.core.paths import Home
 from daemon.core.records import Appended, End, Exchange, Kind, Usage
 from daemon.engines.base import EngineState, EngineStatus
 from daemon.server.lately import Lately
+from tests.fakes.daemon import running_daemon
 from tests.fakes.exchanges import exchange, transcript, user
+from tests.fakes.provider import Turn, running_provider
 
 STATUS = EngineStatus(name="p", kind="remote", state=EngineState.READY)
 
@@ -63,3 +66,13 @@ def test_engines_are_told_apart() -> None:
     lately = Lately()
     lately.ended(streamed(1.0), stored(completion=200))
     assert lately.of(replace(STATUS, name="other")).tokens_per_second is None
+
+
+def test_a_providers_streams_tell_how_fast_it_is(reef_home: Home) -> None:
+    words = Turn("one two three four five six seven eight nine ten")
+    with running_provider((words,)) as provider, running_daemon(reef_home, provider.config(api="anthropic")) as daemon:
+        provider.pace = 0.03
+        body = {"model": "m", "stream": True, "max_tokens": 99, "messages": [{"role": "user", "content": "count"}]}
+        assert daemon.post("/v1/messages", body)[0] == 200
+        status = daemon.get("/reef/status")["engines"][1]
+    assert 0 < status["tokens_per_second"] < 42 / 0.2

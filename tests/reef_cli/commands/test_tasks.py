@@ -56,8 +56,8 @@ def test_the_same_task_again_is_merged_and_says_so(cli: Reef) -> None:
         (("x",), "a task needs a check"),
         (("x", "--form", "json", "--command", "true"), "the check has form and command"),
         (("x", "--form", "json", "--critical"), "critical is for regression tasks"),
-        ((), "give a prompt or --file"),
-        (("x", "--file", "y"), "give a prompt or --file"),
+        ((), "give a prompt, --from or --file"),
+        (("x", "--file", "y"), "give a prompt, --from or --file"),
         (("--file", "/nonexistent.yaml"), "cannot read /nonexistent.yaml"),
     ],
 )

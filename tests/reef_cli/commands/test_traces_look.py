@@ -17,7 +17,7 @@ def test_changes_say_what_was_added(served: Served, cli: Reef) -> None:
     second = served.converse(*said("changes: one", "an answer", "and \x1b[31mtwo"))
     out = cli("traces", "changes", second).out
     assert f"{second} after {first}" in out
-    assert "+ user, 12 characters: and \\x1b[31mtwo" in out
+    assert "+ added: user, 12 characters: and \\x1b[31mtwo" in out
     assert cli("traces", "changes", second, "--json").json()["previous"] == first
     assert "first request of its line" in cli("traces", "changes", first).out
 

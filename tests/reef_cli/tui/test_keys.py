@@ -12,7 +12,7 @@ from reef_cli.tui.screens.jobs import Jobs, Log
 from reef_cli.tui.screens.logs import Logs
 from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.screens.releases import Card, Releases
+from reef_cli.tui.screens.releases import Card, Diff, Releases
 from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces
@@ -28,7 +28,7 @@ COVERS = (
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
     Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs,
-    Place.STATUS: Status,
+    Place.STATUS: Status, Place.DIFF: Diff,
 }  # fmt: skip
 
 #: What only a terminal has.
@@ -71,7 +71,7 @@ def test_every_action_has_a_command(key: Key) -> None:
 
 @pytest.mark.parametrize("place", list(LISTS))
 async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
-    async with dashboard(reef_home, (80, 60)) as seen:
+    async with dashboard(reef_home, (80, 90)) as seen:
         await seen.shows("nothing yet")
         await seen.press(str(LISTS.index(place) + 1))
         await seen.shows(f"{place}]")

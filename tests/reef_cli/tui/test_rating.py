@@ -14,6 +14,7 @@ from tests.fakes.daemon import RunningDaemon, start, until
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.fakes.provider import Turn, running_provider
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
+from tests.reef_cli.tui.screens.test_trace import HOSTILE, sample
 from tests.reef_cli.tui.seen import Seen, dashboard
 
 COVERS = ("reef_cli/tui/screens/rated.py",)
@@ -193,6 +194,31 @@ async def test_what_waits_is_seen_as_such(reef_home: Home, size: tuple[int, int]
             await seen.shows("undo … ", "note … ", "- bad … ", "+ good … ", "kept until the daemon is back")
             await seen.press("j")
             seen.golden(f"waiting-{size[0]}x{size[1]}")
+            fake.start()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_what_waits_is_seen_in_a_trace(reef_home: Home, size: tuple[int, int]) -> None:
+    """Said and taken back while nothing listens; text that a terminal could act on included."""
+    fake, trace = FakeDaemon(reef_home.socket), sample()
+    with fake.running():
+        fake.sessions, fake.traces = [trace["session"]], {trace["session"]["id"]: trace}
+        async with dashboard(reef_home, size) as seen:
+            await seen.until(lambda: seen.panel.list.window.rows)
+            await seen.press("enter")
+            await seen.shows("the engine died")
+            await asyncio.to_thread(fake.stop)
+            await seen.shows("! the daemon")
+            await seen.select("There is one file", "k")
+            await seen.press("plus", "minus", "z", "c")
+            await seen.shows("Note on the answer rec_2")
+            await seen.press(*"no, ", "enter")
+            seen.app.desk.ratings.note_many(seen.panel.meant(), f"as {HOSTILE} said")  # type: ignore[attr-defined]
+            await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
+            await seen.press("j", "k")
+            await seen.shows("* + good …", "* - bad  (undone) …", "* no, …", "[red]not red[/red]")
+            assert "\x1b" not in seen.screen
+            seen.golden(f"waiting-trace-{size[0]}x{size[1]}")
             fake.start()
 
 

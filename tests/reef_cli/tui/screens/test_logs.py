@@ -102,6 +102,13 @@ async def test_other_logs(log: Home) -> None:
         await seen.shows("daemon · level all", "smollm2 answers")
 
 
+async def test_a_line_is_copied_whole(log: Home) -> None:
+    async with opened(log, (60, 24)) as seen:
+        await seen.shows("answers from now on")
+        await seen.press("y")
+        await seen.shows("sent to the terminal: 2026-01-31T11:59:40")
+
+
 async def test_only_the_last_lines_are_held(log: Home) -> None:
     long = "x" * 10_000_000
     log.log.write_text("".join(f"line {n}\n" for n in range(20_000)) + long + "\n")

@@ -87,6 +87,8 @@ async def test_what_is_being_fetched_moves(reef_home: Home, models: FakeDaemon) 
         models.emit("model", {})
         await seen.shows("> download 50%")
         await seen.select("pypi:qwen")
+        await seen.press("y")
+        await seen.shows("sent to the terminal: pypi:qwen")
         await seen.press("enter")
         await seen.shows("pypi:qwen is still being added")
 

@@ -12,10 +12,10 @@ from tests.reef_cli.tui.seen import Seen, dashboard
 
 @pytest.fixture
 def releases(fake: FakeDaemon) -> FakeDaemon:
-    inconclusive = {"verdict": "inconclusive", "reason": "add tasks"}
+    inconclusive = {"verdict": "inconclusive", "reason": "add tasks", "wins": 2, "losses": 1}
     fake.releases = [
         release(1, scenario="work/api"),
-        release(2, kind="rollback", gate=None, reason="it was better before\x1b[2J"),
+        release(2, kind="rollback", gate=None, restores="base", reason="it was better before\x1b[2J"),
         release(3, head=True),
         release(4, state="rejected", gate=inconclusive, reason="learned from [b]one[/b] note"),
         release(5, state="pending", reason="learned from 36 answers"),
@@ -51,11 +51,69 @@ async def test_enter_shows_the_card_and_d_the_diff(reef_home: Home, releases: Fa
         await seen.press("enter")
         await seen.shows("9 wins · 1 loss · 30 ties")
         await seen.press("d")
-        await seen.shows("+another rule", "@@ -1 +1,2 @@")
-        await seen.press("d")
-        await seen.shows("this is the diff")
+        await seen.shows("r3-00000003 · gate: accept 9:1 · 1 file", "▾ playbook.md  +1 -0", "+another rule")
+        await seen.press("enter")
+        await seen.shows("no file is selected")
+        await seen.press("j", "enter")
+        await seen.shows("▸ playbook.md  +1 -0")
+        assert "+another rule" not in seen.screen
+        await seen.press("space")
+        await seen.shows("@@ -1 +1,2 @@")
         await seen.press("escape", "escape")
         await seen.until(lambda: "r3-" in seen.marked)
+
+
+_TWO = """\
+diff --git a/harness/playbook.md b/harness/playbook.md
+index 1..2 100644
+--- a/harness/playbook.md
++++ b/harness/playbook.md
+@@ -1,3 +1,2 @@
+ # Playbook
+-- be \x1b[31mlong
+-- be slow
++- be short
+diff --git a/harness/rules.md b/harness/rules.md
+new file mode 100644
+--- /dev/null
++++ b/harness/rules.md
+@@ -0,0 +1 @@
++- no tabs
+"""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_diff_golden(reef_home: Home, releases: FakeDaemon, size: tuple[int, int]) -> None:
+    assert releases.releases is not None
+    releases.releases[4]["diff"] = _TWO
+    async with opened(reef_home, size, select="r0-00000005") as seen:
+        await seen.press("d")
+        await seen.shows("▾ harness/rules.md")
+        seen.golden(f"release-diff-{size[0]}x{size[1]}")
+        await seen.press("x")
+        await seen.shows("Turn r0-00000005 down?")
+
+
+async def test_a_long_files_diff_is_folded_at_first(reef_home: Home, releases: FakeDaemon) -> None:
+    assert releases.releases is not None
+    added = "".join(f"+line {n}\n" for n in range(300))
+    releases.releases[4]["diff"] = f"--- /dev/null\n+++ b/long.md\n@@ -0,0 +1,300 @@\n{added}"
+    async with opened(reef_home, select="r0-00000005") as seen:
+        await seen.press("d")
+        await seen.shows("▸ long.md  +300 -0")
+        await seen.press("j", "enter")
+        await seen.shows("+line 0")
+
+
+async def test_the_chain_goes_with_the_selection(reef_home: Home, releases: FakeDaemon) -> None:
+    async with opened(reef_home, select="r3-") as seen:
+        await seen.shows("default: base → r2=base → [r3*]")
+        await seen.select("r1-")
+        await seen.shows("work/api: base → [r1]")
+        await seen.press("k")
+        await seen.shows("default: base → [r2=base] → r3*")
+        await seen.press("g")
+        await seen.shows("default: base → r2=base → r3*   [r0-00000005] pending, made from base")
 
 
 async def test_approving_a_pending_one(reef_home: Home, releases: FakeDaemon) -> None:
@@ -74,7 +132,7 @@ async def test_approving_a_pending_one(reef_home: Home, releases: FakeDaemon) ->
 async def test_approving_against_the_gate_says_so(reef_home: Home, releases: FakeDaemon) -> None:
     async with opened(reef_home, select="r0-00000004") as seen:
         await seen.press("a")
-        await seen.shows("did not accept it (inconclusive)")
+        await seen.shows("did not accept it (inconclusive 2:1)")
         await seen.press("escape")
         await seen.shows("nothing was changed")
         assert releases.posts == []

@@ -66,6 +66,13 @@ async def test_checking_again(reef_home: Home, fake: FakeDaemon, checks: list[in
         await seen.shows("checks: 2 troubles")
 
 
+async def test_a_fix_is_copied_as_it_can_be_run(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
+    async with opened(reef_home) as seen:
+        await seen.select("fix: reef models")
+        await seen.press("y")
+        await seen.shows("sent to the terminal: reef models add default")
+
+
 async def test_a_daemon_that_goes(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
     async with opened(reef_home) as seen:
         fake.stop()

@@ -54,7 +54,9 @@ async def opened(seen: Seen, fake: FakeDaemon, trace: dict[str, Any]) -> None:
 def texts(items: list[transcript.Item], *unfolded: str) -> list[str]:
     """The lines of a trace in 80 columns."""
     return [
-        line.text for item in items for line in transcript.lines(item, 80, folded=item.long and item.id not in unfolded)
+        line.text
+        for item in items
+        for line in transcript.lines(item, 80, folded=item.folds and item.id not in unfolded)
     ]
 
 

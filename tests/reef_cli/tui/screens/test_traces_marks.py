@@ -18,7 +18,7 @@ async def opened(seen: Seen) -> None:
 
 
 def starred(seen: Seen) -> int:
-    return sum(line[1:2] == "*" for line in seen.screen.splitlines())
+    return sum(line[1:2] == "x" for line in seen.screen.splitlines())
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])

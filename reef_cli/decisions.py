@@ -1,0 +1,17 @@
+"""What became of a release or candidate, in words: the same in `reef releases list` and in the dashboard."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def state(release: Mapping[str, Any]) -> str:
+    """released, pending, rejected; or inconclusive: the gate could not tell, and nobody has said yes."""
+    gate = release["gate"]
+    unsure = release["state"] == "rejected" and gate is not None and gate["verdict"] == "inconclusive"
+    return "inconclusive" if unsure else str(release["state"])
+
+
+def verdict(release: Mapping[str, Any]) -> str:
+    """The gate's, with the pairs that the candidate won and lost: ``accept 9:1``; ``-`` where it was not judged."""
+    gate = release["gate"]
+    return f"{gate['verdict']} {gate['wins']}:{gate['losses']}" if gate else "-"

@@ -1,0 +1,202 @@
+"""Notes, marks, pins and tasks from the dashboard, on a real daemon; their dialogs as text."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from daemon.core.paths import Home
+from tests.fakes.daemon import running_daemon
+from tests.fakes.dashboard import FakeDaemon, session
+from tests.fakes.provider import running_provider
+from tests.reef_cli.commands.conftest import Served, cli  # noqa: F401  (a fixture)
+from tests.reef_cli.conftest import Reef, run_reef  # noqa: F401  (a fixture)
+from tests.reef_cli.tui.seen import Seen, dashboard
+
+COVERS = ("reef_cli/tui/screens/saying.py",)
+SIZES = [(80, 24), (120, 36)]
+HOSTILE = "\x1b]0;owned\x07\x1b[2J \u202egnp.exe [bold red]markup[/]"
+pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def served(module_home: Home) -> Iterator[Served]:
+    with running_provider() as provider:
+        scenarios = "scenarios: {work: {scores: [1, 5]}}\n"
+        with running_daemon(module_home, provider.config() + scenarios) as daemon:
+            yield Served(daemon, provider)
+
+
+def reports(served: Served, receipt: str) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = served.daemon.get(f"/reef/records/{receipt}")["reports"]
+    return [one for one in told if not one["undone_ns"]]
+
+
+def note(served: Served, receipt: str, text: str) -> None:
+    status, told = served.daemon.control("POST", "/reef/report", {"feedback": text, "references": [receipt]})
+    assert status == 200, told
+
+
+async def at(seen: Seen, title: str) -> None:
+    await seen.until(lambda: title in seen.marked)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_note_stands_below_the_earlier_ones(served: Served, size: tuple[int, int]) -> None:
+    receipt = await asyncio.to_thread(served.ask, f"noted at {size}")
+    for text in ("the oldest one", f"hostile {HOSTILE}", "two\nlines of it", "a long one " * 20, "the newest one"):
+        note(served, receipt, text)
+    async with dashboard(served.home, size) as seen:
+        await at(seen, f"noted at {size}")
+        await seen.press("c")
+        await seen.shows("1 more before these", "  * the newest one")
+        assert "\x1b" not in seen.screen
+        assert "[bold red]" in seen.screen  # as text
+        await seen.press("up", "up", "up", "up", "up")
+        await seen.press("ctrl+e", *" again", "ctrl+j", *"+ and more")
+        await seen.shows("+ and more")
+        seen.golden(f"note-{size[0]}x{size[1]}")
+        await seen.press("enter")
+        await seen.shows("noted:")
+    assert reports(served, receipt)[-1]["feedback"].endswith(" again\n+ and more")
+
+
+async def test_what_is_left_unsent_is_at_hand_again(served: Served) -> None:
+    receipt = await asyncio.to_thread(served.ask, "a note that was left")
+    async with dashboard(served.home) as seen:
+        await at(seen, "a note that was left")
+        await seen.press("c", *"half a thought", "escape")
+        await at(seen, "a note that was left")
+        assert reports(served, receipt) == []
+        await seen.press("c", "up")
+        await seen.shows("half a thought")
+        await seen.press("enter")
+        await seen.shows("noted:")
+    assert [one["feedback"] for one in reports(served, receipt)] == ["half a thought"]
+
+
+async def test_a_note_that_is_too_long_stays_in_the_box(served: Served) -> None:
+    receipt = await asyncio.to_thread(served.ask, "noted at length")
+    async with dashboard(served.home) as seen:
+        await at(seen, "noted at length")
+        seen.app.desk.ratings.written.append("x" * 100_001)
+        await seen.press("c", "up", "enter")
+        await seen.shows("a note has at most 100000 characters, this one has 100001")
+        await seen.press("escape")
+        await at(seen, "noted at length")
+    assert reports(served, receipt) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_mark_where_the_scenario_scores(served: Served, size: tuple[int, int]) -> None:
+    title = f"scored at {size}"
+    receipt = await asyncio.to_thread(served.ask, title, scenario="work")
+    async with dashboard(served.home, size) as seen:
+        await at(seen, title)
+        await seen.until(lambda: seen.app.desk.scales)
+        await seen.press("v")
+        await seen.shows("1: worst   5: best   Esc: cancel")
+        seen.golden(f"score-{size[0]}x{size[1]}")
+        await seen.press("7", "4")
+        await seen.shows(f"4 of 5: {receipt}; z takes it back")
+        (report,) = reports(served, receipt)
+        assert (report["score"], report["metadata"]) == (0.75, {"scored": 4, "scale": [1, 5]})
+        await seen.press("enter")
+        await seen.shows("  * 4 of 5")
+        await seen.press("escape", "z")
+        await seen.shows(f"undone: 4 of 5 on {receipt}")
+        await seen.press("v", "escape")
+        await at(seen, title)
+    assert reports(served, receipt) == []
+
+
+async def test_no_mark_where_it_does_not(served: Served) -> None:
+    await asyncio.to_thread(served.ask, "a question that is not scored")
+    async with dashboard(served.home, (160, 24)) as seen:
+        await at(seen, "a question that is not scored")
+        await seen.press("v")
+        await seen.shows("scenario 'default' knows good and bad, no scores (in config.yaml: scenarios:")
+
+
+def test_reef_score(served: Served, cli: Reef) -> None:  # noqa: F811
+    receipt = served.ask("scored from a shell", scenario="work")
+    assert cli("score", "2", receipt).out.startswith(f"2 of 5  {receipt}  ")
+    assert reports(served, receipt)[0]["score"] == 0.25
+    assert "  * 2 of 5\n" in cli("traces", "show", receipt).out
+    assert cli("score", "6", receipt, "--json").error()["message"] == "score 6 is not from 1 to 5"
+    assert cli("score", "two", receipt).code == 2
+    other = served.ask("not scored from a shell")
+    assert "knows good and bad" in cli("score", "2", other, "--json").error()["message"]
+
+
+async def test_pinning(served: Served, cli: Reef) -> None:  # noqa: F811
+    await asyncio.to_thread(served.ask, "a golden trace")
+    async with dashboard(served.home) as seen:
+        await at(seen, "a golden trace")
+        await seen.press("asterisk")
+        await seen.shows("1 trace pinned as golden; z takes it back")
+        await at(seen, "* a golden trace")
+        await seen.press("enter")
+        await seen.shows("* pinned")
+        await seen.press("asterisk")
+        await seen.shows("1 trace no longer pinned; z takes it back")
+        await seen.until(lambda: "* pinned" not in seen.screen)
+        await seen.press("z")
+        await seen.shows("1 trace pinned as golden")
+        await seen.shows("* pinned")
+    told = await asyncio.to_thread(cli, "traces", "list", "is:pinned")
+    assert "a golden trace" in told.out
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_task_is_made_of_a_question(served: Served, size: tuple[int, int]) -> None:
+    asked = f"what is rain, at {size}? {HOSTILE} 👩\u200d💻"
+    await asyncio.to_thread(served.ask, asked)
+    async with dashboard(served.home, size) as seen:
+        await at(seen, f"what is rain, at {size}?")
+        await seen.press("t")
+        await seen.shows("A task: what is asked")
+        assert "\x1b" not in seen.screen
+        await seen.press("enter")
+        await seen.shows("a check is form:one_sentence, expression:")
+        await seen.press(*"form:one_word", "enter")
+        await seen.shows("no form is called 'one_word'")
+        seen.golden(f"task-{size[0]}x{size[1]}")
+        await seen.press("ctrl+u", *"form:one_sentence", "enter")
+        await seen.shows("task added: tsk_", "in the gate set")
+        await seen.press("t")
+        await seen.shows("A task: what is asked")
+        await seen.press(*"form:one_sentence", "shift+tab", "end", *" now", "enter")
+        await seen.shows("task added: tsk_")
+        await seen.press("t")
+        await seen.shows("A task: what is asked")
+        await seen.press("escape")
+        await at(seen, f"what is rain, at {size}?")
+    tasks = served.daemon.get("/reef/tasks")["items"][:2]
+    assert tasks[1]["prompt"] == asked  # as it was asked, not as it was shown
+    assert tasks[1]["check"]["form"] == "one_sentence"
+    assert " now " in tasks[0]["prompt"]
+
+
+def test_reef_tasks_add_from(served: Served, cli: Reef) -> None:  # noqa: F811
+    receipt = served.ask("what is snow?", scenario="work")
+    told = cli("tasks", "add", "--from", receipt, "--form", "one_sentence", "--json").json()
+    assert (told["prompt"], told["scenario"]) == ("what is snow?", "work")
+    assert cli("tasks", "add", "--from", receipt, "--form", "one_sentence").out.startswith("merged")
+    assert cli("tasks", "add", "and this", "--from", receipt, "--form", "json").code == 2
+    assert cli("tasks", "add", "--from", "rec_0000000000", "--form", "json").code == 5
+
+
+async def test_without_a_daemon_pins_and_tasks_say_why(reef_home: Home) -> None:
+    fake = FakeDaemon(reef_home.socket)
+    with fake.running():
+        fake.sessions = [session(1)]
+        async with dashboard(reef_home) as seen:
+            await at(seen, "session 1")
+            await asyncio.to_thread(fake.stop)
+            await seen.shows("! the daemon")
+            for key in ("asterisk", "t"):
+                await seen.press("k", key)
+                await seen.shows(": s starts it")
+            fake.start()
