@@ -44,9 +44,11 @@ async def test_golden(reef_home: Home, mixed: FakeDaemon, size: tuple[int, int])
         await opened(seen)
         await seen.press("slash")
         await seen.shows("words, or agent:pi")
+        await seen.pilot.pause()
         seen.golden(f"traces-filter-empty-{size[0]}x{size[1]}")
         await seen.press(*"bug")
         await seen.shows("100 fit")
+        await seen.pilot.pause()
         seen.golden(f"traces-filter-{size[0]}x{size[1]}")
 
 
