@@ -25,6 +25,15 @@ def scored(mark: int, scale: Scale) -> dict[str, Any]:
     return {"score": (mark - low) / (high - low), "metadata": {"scored": mark, "scale": [low, high]}}
 
 
+def marked(score: float | None, scale: Scale | None) -> str:
+    """``4 of 5``: the mark between the worst and the best that a score stands for; empty for any other."""
+    if score is None or scale is None or not 0 < score < 1:
+        return ""
+    low, high = scale
+    mark = low + score * (high - low)
+    return f"{round(mark)} of {high}" if abs(mark - round(mark)) < 1e-6 else ""
+
+
 def without(scenario: str) -> UsageError:
     """Why an answer of that scenario cannot be scored."""
     return UsageError(

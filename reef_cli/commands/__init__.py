@@ -47,7 +47,13 @@ COMMANDS: Final[dict[str, Command | Group]] = {
     "logs": Command(
         "logs:logs",
         "The daemon's log, whether or not it runs.",
-        ("reef logs -n 50", "reef logs -f", "reef logs --since 10m"),
+        (
+            "reef logs -n 50",
+            "reef logs -f",
+            "reef logs --since 10m",
+            "reef logs level:warning",
+            "reef logs --of engine",
+        ),
     ),
     "env": Command(
         "env:env",

@@ -24,7 +24,9 @@ def list_models(*, as_json: AsJson = False) -> None:
         ("name", "size", "state", *_ORIGIN),
         [(model["name"], output.size(model["bytes"]), _state(model), *_origin(model)) for model in listed["items"]],
     )
-    if not listed["items"]:
+    for adding in listed["adding"]:
+        diagnostics.say(_coming(adding))
+    if not listed["items"] and not listed["adding"]:
         diagnostics.say("no model yet: reef models add default")
     output.line()
     output.table(("asked for", "goes to"), [(route["name"], _goes_to(route)) for route in listed["routes"]])
@@ -92,6 +94,11 @@ def _goes_to(route: dict[str, Any]) -> str:
         name = one["engine"] + (f" as {one['model']}" if one["model"] else "")
         told.append(name + (f" (key: {one['key']})" if one["key"] else ""))
     return ", then ".join(told)
+
+
+def _coming(adding: dict[str, Any]) -> str:
+    share = f" {adding['done'] / adding['total']:.0%}" if adding["total"] else ""
+    return f"being added: {adding['source']}, {adding['phase']}{share}"
 
 
 def _origin(model: dict[str, Any]) -> list[object]:

@@ -7,7 +7,7 @@ from typing import Any
 from daemon.core.client import Client
 from daemon.core.paths import Home
 from daemon.core.version import __version__
-from reef_cli.scoring import Scale, scales
+from reef_cli.scoring import Scale, marked, scales
 from reef_cli.tui.keys import Key
 from reef_cli.tui.rating import Ratings
 from reef_cli.tui.replay import Replay
@@ -61,6 +61,10 @@ class Desk:
         """What stands above every screen though nothing is wrong with the connection."""
         words = [self.replay.title() if self.replay else "", self.unrecorded, self.other]
         return "; ".join(word for word in words if word)
+
+    def waits(self, session: Mapping[str, Any]) -> str:
+        """What is told before a session's rating: what is on its way to the daemon, a mark on its scenario's scale."""
+        return self.ratings.pending(session["id"]) or marked(session["score"], self.scales.get(session["scenario"]))
 
     def look(self, status: Mapping[str, Any]) -> None:
         """Take what ``GET /reef/status`` told."""

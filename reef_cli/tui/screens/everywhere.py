@@ -23,7 +23,10 @@ _HINTS: Final = {
     Place.TRACES: "{open} reads a trace, {good} and {bad} rate its last answer, {note} says why",
     Place.TRACE: "{down} and {up} go to an answer, {good} and {bad} rate it, {fold} unfolds, {back} goes back",
     Place.RELEASES: "{card} reads why, {diff} what changes; {rollback} goes back to an earlier one",
-    Place.JOBS: "{log} reads what a job says",
+    Place.JOBS: "{log} reads what a job says, and shows its curves",
+    Place.MODELS: "{facts} tells all about one, {use} answers with it; reef models add SOURCE brings another",
+    Place.LOGS: "{filter} and {level} say which lines, {source} goes to the engine's log and the jobs'",
+    Place.STATUS: "{record} pauses recording, {check} checks again, {copy} copies a fix",
 }
 _ALWAYS: Final = "{help} tells every key; {hints}: no hints"
 

@@ -56,13 +56,13 @@ class Logs(Panel):
         self.prompt = Prompt("words that a line has; Enter: keep, Esc: all lines")
 
     def compose(self) -> ComposeResult:
-        yield self.bar
-        yield self.banner
-        yield self.head
-        yield self.list
-        yield self.prompt
-        yield self.said
-        yield self.foot
+        for part in super().compose():
+            if part is self.list:
+                yield self.head
+                yield part
+                yield self.prompt
+            else:
+                yield part
 
     def on_screen_resume(self) -> None:
         if self._poll is None:

@@ -125,7 +125,7 @@ class Task(_Dialog):
         self._add = add
         self._prompt = Writing(prompt, id="prompt")
         self._shown = self._prompt.text
-        self._check = Writing(id="check", placeholder="form:one_sentence")
+        self._check = Writing(id="check", placeholder="for example form:one_sentence")
         self._busy = False
 
     def compose(self) -> ComposeResult:

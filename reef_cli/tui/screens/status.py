@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from textual.binding import BindingType
+from textual.timer import Timer
 
 from daemon.core.errors import Unreachable
 from daemon.core.version import PROTOCOL
@@ -22,6 +23,7 @@ from reef_cli.tui.text import inert
 from reef_cli.tui.window import Row
 
 _STYLES = {"warn": "warning", "fail": "error"}
+_COUNT_SECONDS = 0.5
 _NAME, _MARK, _CHECK = 11, 5, 12
 
 
@@ -38,6 +40,7 @@ class Status(Reading):
         self._made: list[Check] = []
         self._checking = False
         self._checked: bool | None = None  # whether the daemon ran when it was last checked
+        self._due: Timer | None = None
         self.checks = Repeating(self, self._check)
 
     async def load(self) -> None:
@@ -77,6 +80,8 @@ class Status(Reading):
         self.draw()
 
     def lines(self, width: int) -> Sequence[Row]:
+        if not self._facts:
+            return []
         rows = [row for n, (name, text) in enumerate(self._facts)
                 for row in hanging(f"fact{n}", f"{name:<{_NAME}}", text, width)]  # fmt: skip
         troubles = sum(check.state != "ok" for check in self._made)
@@ -94,6 +99,12 @@ class Status(Reading):
         return inert(row.data) if row.data else super().copied(row)
 
     def heard(self, events: Sequence[Event]) -> None:
+        """While agents work there is something new ten times a second; a person reads counts once."""
+        if self._due is None:
+            self._due = self.set_timer(_COUNT_SECONDS, self._count)
+
+    def _count(self) -> None:
+        self._due = None
         self.reload.ask()
 
     def blocked(self, id: str) -> str | None:

@@ -125,7 +125,7 @@ class Traces(Rated):
         return together((self._row(session) for session in sessions), self.unfolded)
 
     def _row(self, session: Mapping[str, Any]) -> Row:
-        pending = self.desk.ratings.pending(session["id"])
+        pending = self.desk.waits(session)
         return session_row(session, self.desk.now(), pending, unfolded=session["id"] in self.unfolded)
 
     def heard(self, events: Sequence[Event]) -> None:

@@ -27,7 +27,7 @@ class Writing(TextArea):
         """The person pressed Enter."""
 
     def __init__(self, text: str = "", *, placeholder: str = "", **kwargs: Any) -> None:
-        super().__init__(_inert(text), compact=True, highlight_cursor_line=False, placeholder=placeholder, **kwargs)
+        super().__init__(_inert(text), highlight_cursor_line=False, placeholder=placeholder, **kwargs)
         self.cursor_blink = False
         self.recalls: Sequence[str] = ()
         self._at = 0  # how far back: 0 is what is being written

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import ExitCode
+from reef_cli.commands.models import _coming
 from tests.fakes import gguf
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
@@ -42,6 +43,12 @@ def test_list_use_and_remove(served: Served, cli: Reef, tmp_path: Path) -> None:
     assert "apache-2.0" in row
     assert cli("models", "remove", "second").out == f"removed second; its file stays at {tmp_path / 'second.gguf'}\n"
     assert "second" not in cli("models", "list").out
+
+
+def test_what_is_being_added_is_told() -> None:
+    told = {"source": "hf:a/b", "phase": "download", "done": 30, "total": 200}
+    assert _coming(told) == "being added: hf:a/b, download 15%"
+    assert _coming({**told, "phase": "look up", "total": 0}).endswith("look up")
 
 
 def test_the_model_that_answers_alone_is_asked_about(served: Served, cli: Reef, file: Path) -> None:

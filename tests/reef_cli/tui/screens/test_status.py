@@ -48,6 +48,11 @@ async def test_golden(reef_home: Home, fake: FakeDaemon, checks: list[int], size
         seen.golden(f"status-{size[0]}x{size[1]}")
 
 
+async def test_it_opens_at_its_first_line(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
+    async with opened(reef_home) as seen:
+        assert "> reef " in seen.marked
+
+
 async def test_pausing_and_going_on(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:
     async with opened(reef_home) as seen:
         await seen.press("P")
