@@ -102,6 +102,7 @@ class Pages:
             case "before":
                 self._window.before(rows, whole=whole)
                 self._reached = int(told["next"] or 0)
+                self.end = max(self.end, *(row.seq for row in rows)) if rows else self.end
             case "after":
                 first = self._window.rows[:1]
                 self._window.after(rows, whole=whole)

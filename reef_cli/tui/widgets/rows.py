@@ -93,10 +93,12 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         first, last = self.view
         seen = [(n - first, row.id) for n in range(first, last + 1) if (row := self.window.row(n)) is not None]
         edit(self.window)
+        self._ours = True  # a list that became shorter scrolls
         self.virtual_size = Size(0, self.window.total)
+        self._ours = False
         moved = next((index - n for n, id in seen if (index := self.window.index(id)) is not None), None)
-        if self.follow and self.window.rows:
-            self.cursor = self.window.rows[-1].id
+        if self.follow:
+            self.cursor = self.window.rows[-1].id if self.window.rows else None
             self._scroll_top(self.window.total)
         elif moved is not None:
             self._scroll_top(moved)

@@ -41,6 +41,7 @@ def test_what_lies_far_below_is_looked_for_page_by_page() -> None:
     of.join(Want("before", 9000), [], told(8000))
     of.join(Want("before", 8000), rows(7100, 7900), told(7000))
     assert shown(window) == ([7100, 7900], 1, 3)
+    assert of.end == 7900
     assert of.want((0, 19)) == Want("before", 7000)  # not 7100: there is nothing between
     of.join(Want("before", 7000), rows(5), told(None))
     assert (of.want((0, 19)), shown(window)) == (None, ([5, 7100, 7900], 0, 3))

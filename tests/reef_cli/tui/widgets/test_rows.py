@@ -81,3 +81,17 @@ async def test_marks_are_of_rows_and_a_range_goes_from_the_last() -> None:
         assert not shown.mark_range()  # the last mark is not loaded
         shown.unmark()
         assert not shown.marks
+
+
+async def test_a_list_that_becomes_short_is_followed_on() -> None:
+    app = Small()
+    async with app.run_test(size=(20, 4)) as pilot:
+        await pilot.pause()
+        shown = app.query_one(RowList)
+        shown.all(rows(*"abcdefgh"))
+        shown.to_end()
+        for few in ((), ("x",), tuple("abcdefgh"), ("y", "z")):
+            shown.all(rows(*few))
+            await pilot.pause()
+            assert shown.follow
+            assert shown.cursor == (few[-1] if few else None)
