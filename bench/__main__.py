@@ -1,8 +1,9 @@
 """``python -m bench [MODEL.gguf] [--quick]``: our figures in one run, beside the peers' where they are installed.
 
 Commands against bare Python, the wrapper against the plain agent, requests through the daemon against other gateways,
-the store against raw rows and, with a model, the engine against xllamacpp, alone and beside training. Each part runs
-alone as well: ``python -m bench.startup``, ``bench.wrapper``, … At the end stands one table of what has a bound.
+the store against raw rows, the dashboard against an empty app and, with a model, the engine against xllamacpp, alone
+and beside training. Each part runs alone as well: ``python -m bench.startup``, ``bench.wrapper``, … At the end stands
+one table of what has a bound.
 """
 
 import argparse
@@ -24,6 +25,7 @@ def main() -> int:
     quick = options.quick
     parts = [["startup"], ["wrapper"], ["proxy", *(["--quick"] if quick else [])]]
     parts.append(["store", *(["--records", "20000"] if quick else [])])
+    parts.append(["dashboard", *(["--rounds", "2"] if quick else [])])
     if options.model:
         parts += [["engine", options.model, "--peer", options.peer], ["beside", options.model]]
     failed = 0

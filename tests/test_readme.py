@@ -47,3 +47,9 @@ def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
     asked = [line for line in commands if "curl " in line and "localhost" in line]
     assert asked
     assert [line for line in asked if "--noproxy '*'" not in line] == []
+
+
+def test_the_dashboards_figures_are_those_that_were_measured() -> None:
+    table = README.split("<!-- dashboard -->")[1].split("<!-- /dashboard -->")[0]
+    assert table.startswith("\nMeasured 20")
+    assert len(re.findall(r"^\| [^|]+ \| [\d.]+ [^|]*\| [^|]*\|$", table, re.M)) == 16
