@@ -17,6 +17,9 @@ from reef_cli.tui.text import moment, one_line, rating, wrapped
 #: A message longer than this is folded at first: agents put whole files into what the person "said".
 _LONG: Final = 2000
 _FOLD: Final = 200
+_PREVIEW: Final = 60
+#: Beside the conversation: a line each, until somebody looks.
+_ASIDE: Final = frozenset({"side", "subagent"})
 _LIVE: Final = {"text": "assistant"}
 
 
@@ -25,7 +28,7 @@ class Item:
     """One thing to point at. ``record`` is the exchange it belongs to, None for the session's heading.
 
     ``folds``: it can be shown as one line, and is, at first. ``text`` is what its blocks are made of when they are
-    drawn.
+    drawn. ``under`` is the heading that hides it while that is folded.
     """
 
     id: str
@@ -35,6 +38,7 @@ class Item:
     folds: bool = False
     style: str = ""
     preview: bool = True
+    under: str = ""
     blocks: Callable[[], Sequence[Block]] | None = field(default=None, compare=False)
 
     @property
@@ -94,11 +98,16 @@ def lines(item: Item, width: int, *, folded: bool) -> Iterator[Drawn]:
 def _entry(entry: Mapping[str, Any], now_ns: int, files: dict[str, str]) -> Iterator[Item]:
     record = entry["record"]
     receipt = record["receipt"]
-    yield Item(f"{receipt}/", record, "")
-    yield Item(f"{receipt}/heading", record, _heading(record, now_ns), style="dim")
+    aside = record["kind"] in _ASIDE
+    if not aside:
+        yield Item(f"{receipt}/", record, "")
+    top = Item(f"{receipt}/heading", record, _heading(record, now_ns), folds=aside, style="dim")
+    yield top
+    under = top.id if aside else ""
     for m, message in enumerate(messages(entry)):
         for p, part in enumerate(message["parts"]):
-            yield from _part(Item(f"{receipt}/{m}.{p}", record, message["role"]), part, files)
+            for item in _part(Item(f"{receipt}/{m}.{p}", record, message["role"]), part, files):
+                yield replace(item, under=under)
     if record["error"]:
         yield Item(f"{receipt}/error", record, "error", record["error"], style="error")
     for report in entry["reports"]:
@@ -108,9 +117,12 @@ def _entry(entry: Mapping[str, Any], now_ns: int, files: dict[str, str]) -> Iter
 
 
 def _heading(record: Mapping[str, Any], now_ns: int) -> str:
-    words = [moment(record["started_ns"], now_ns), record["receipt"]]
+    words = [moment(record["started_ns"], now_ns)]
     if record["kind"] != "main":
         words.append(record["kind"])
+    if record["kind"] in _ASIDE:
+        words.append(one_line(record["preview"] or "", _PREVIEW))
+    words.append(record["receipt"])
     if record.get("edge") in ("fork", "rewrite", "compaction", "spawn"):
         words.append(record["edge"])
     if record["end"] != "ok":

@@ -113,6 +113,8 @@ class Trace(Rated, Paged):
         before, self._drawn = self._drawn, {}
         rows: list[Row] = []
         for item in self._items:
+            if self._hidden(item):
+                continue
             folded, known = self._folded(item), before.get(item.id)
             if known is None or known[:3] != (item, width, folded):
                 known = (item, width, folded, _rows(item, width, folded=folded))
@@ -122,6 +124,9 @@ class Trace(Rated, Paged):
 
     def _folded(self, item: Item) -> bool:
         return item.folds and self._unfolded == (item.id in self._toggled)
+
+    def _hidden(self, item: Item) -> bool:
+        return bool(item.under) and self._unfolded == (item.under in self._toggled)
 
     @property
     def _item(self) -> Item | None:
@@ -147,6 +152,7 @@ class Trace(Rated, Paged):
         while True:
             for one in self._items[at + 1 :] if step > 0 else self._items[:at][::-1]:
                 if words in one.searched.lower():
+                    self._toggled ^= {one.under} if self._hidden(one) else set()
                     self._toggled ^= {one.id} if self._folded(one) else set()
                     self.list.follow = False
                     self.draw()

@@ -19,7 +19,6 @@ from reef_cli.tui.messages import Event
 from reef_cli.tui.pages import Asked, Pages
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
 from reef_cli.tui.screens.rated import PINNING, RATING, Rated
-from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.widgets.filter import Filter
 from reef_cli.tui.widgets.lines import Titles
 from reef_cli.tui.widgets.rows import RowList
@@ -197,6 +196,8 @@ class Traces(Rated):
     def do_open(self) -> None:
         row = self.list.selected
         assert row is not None  # `blocked` asks first
+        from reef_cli.tui.screens.trace import Trace  # not at import: the list is painted without it
+
         self.app.push_screen(Trace(self.desk, row.under or row.id))
 
     def do_top(self) -> None:

@@ -171,3 +171,65 @@ def test_a_request_that_names_the_answer_it_goes_on_from(daemon: RunningDaemon) 
 
 def test_no_such_record(daemon: RunningDaemon) -> None:
     assert daemon.control("GET", "/reef/records/rec_nobody/changes")[0] == 404
+
+
+# -- what recorders of others lost -------------------------------------------------------------------
+
+
+def imported(daemon: RunningDaemon, id: str, **payload: Any) -> Any:
+    """A record from elsewhere; its entry in the trace."""
+    envelope = {"agent_record_id": id, "request_type": "inference", "payload": {"model": "m", **payload}}
+    status, told = daemon.control("POST", "/reef/records", envelope)
+    assert status == 200, told
+    return daemon.get(f"/reef/traces/{id}")["records"][-1]
+
+
+def test_usage_with_nulls_and_unknown_keys_loses_no_answer(daemon: RunningDaemon) -> None:
+    """https://github.com/langfuse/langfuse/issues/6882"""
+    usage: dict[str, Any] = {
+        "input_tokens": 7,
+        "output_tokens": 3,
+        "server_tool_use": None,
+        "cache_creation": {"later": [None, {}]},
+    }
+    response = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "usage": usage,
+        "content": [{"type": "text", "text": "it is all here"}],
+    }  # fmt: skip
+    messages = [{"role": "user", "content": "hello"}]
+    entry = imported(daemon, "nulls", max_tokens=9, system="s", messages=messages, response=response)
+    assert entry["answer"]["parts"][0]["text"] == "it is all here"
+    assert (entry["record"]["prompt_tokens"], entry["record"]["completion_tokens"]) == (7, 3)
+
+
+def test_a_tool_call_keeps_its_name_and_arguments(daemon: RunningDaemon) -> None:
+    """https://github.com/langfuse/langfuse/issues/10623"""
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    response = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+    entry = imported(daemon, "calls", messages=[{"role": "user", "content": "hello"}], response=response)
+    (part,) = entry["answer"]["parts"]
+    assert (part["type"], part["name"], part["arguments"]) == ("tool_use", "bash", '{"command": "ls"}')
+
+
+@pytest.mark.parametrize("message", [{"content": "no role"}, {"role": None, "content": "x"}, {"role": "wizard"}, {}, 3])
+def test_messages_of_no_known_role_are_shown(daemon: RunningDaemon, message: Any) -> None:
+    """https://github.com/microsoft/agent-lightning/issues/425"""
+    known = [{"role": role, "content": "x"} for role in ("developer", "tool", "function")]
+    response = {"choices": [{"message": {"role": "assistant", "content": "an answer"}}]}
+    id = f"odd-{len(str(message))}"
+    entry = imported(daemon, id, messages=[*known, message, {"role": "user", "content": "x"}], response=response)
+    assert entry["answer"]["parts"][0]["text"] == "an answer"
+    assert len(entry["new_messages"]) == 5
+    assert changes(daemon, id)["previous"] is None
+
+
+def test_what_was_answered_is_there_although_the_daemon_is_told_to_end_at_once(reef_home: Home) -> None:
+    """https://github.com/langfuse/langfuse/issues/2214"""
+    with running_provider((Turn("an answer"),)) as provider:
+        with running_daemon(reef_home, provider.config()) as first:
+            receipt = send(first, "ended", said("just before the end"))
+            first.process.terminate()
+        with running_daemon(reef_home, provider.config()) as second:
+            (entry,) = second.get(f"/reef/traces/{receipt}")["records"]
+    assert entry["answer"]["parts"][0]["text"] == "an answer"

@@ -17,7 +17,7 @@ from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fi
 from tests.reef_cli.tui.screens.test_trace import HOSTILE, sample
 from tests.reef_cli.tui.seen import Seen, dashboard
 
-COVERS = ("reef_cli/tui/screens/rated.py",)
+COVERS = ("reef_cli/tui/screens/rated.py", "reef_cli/tui/acts.py")
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 

@@ -41,8 +41,8 @@ def kinds() -> dict[str, Any]:
         ),
         "reports": [], "signals": [{"name": "tool", "value": 1}, {"name": "retried", "value": None}],
     }  # fmt: skip
-    second = {
-        "record": record("rec_2", one["id"], seq=2, kind="subagent", edge="spawn", stream=False),
+    second: dict[str, Any] = {
+        "record": record("rec_2", one["id"], edge="fork", stream=False),
         "new_messages": [
             said("tool", result("c1", "def f():\n    return 1  # one")), said("tool", result("c2", DIFF)),
             said("tool", result("c3", f"no such text {HOSTILE}", is_error=True)),
@@ -51,7 +51,12 @@ def kinds() -> dict[str, Any]:
         "answer": said("assistant", "Done."),
         "reports": [{"id": "rep_1", "score": 1.0, "feedback": f"good {HOSTILE}", "undone_ns": None, "metadata": {}}],
     }  # fmt: skip
-    return {"session": one, "records": [first, second]}
+    beside = {
+        "record": record("rec_3", one["id"], seq=3, kind="subagent", edge="spawn", preview="a sub-agent's answer"),
+        "new_messages": [said("user", "look for it")], "answer": said("assistant", "a sub-agent's answer, whole"),
+        "reports": [],
+    }  # fmt: skip
+    return {"session": one, "records": [first, beside, {**second, "record": {**second["record"], "seq": 4}}]}
 
 
 @pytest.fixture
@@ -104,6 +109,19 @@ async def test_everything_unfolds_and_folds_again(reef_home: Home, each: FakeDae
         await seen.press("w")
         await seen.until(lambda: shown(seen) == folded)
         assert "tool bash" in seen.marked
+
+
+async def test_what_happened_beside_the_conversation_is_a_line_each(reef_home: Home, each: FakeDaemon) -> None:
+    async with dashboard(reef_home, (120, 36)) as seen:
+        await opened(seen)
+        assert "a sub-agent's answer, whole" not in "\n".join(shown(seen))
+        await seen.select("▸ 11:59:00 · subagent · a sub-agent's answer · rec_3", "k")
+        await seen.press("enter")
+        await seen.until(lambda: "  a sub-agent's answer, whole" in shown(seen))
+        await seen.press("enter")
+        await seen.until(lambda: "a sub-agent's answer, whole" not in "\n".join(shown(seen)))
+        await seen.press("g", "slash", *"answer, whole", "enter")
+        await seen.until(lambda: "a sub-agent's answer, whole" in seen.marked)
 
 
 async def test_calls_and_results_read_well(reef_home: Home, each: FakeDaemon) -> None:
@@ -196,7 +214,7 @@ async def test_a_terminal_that_cannot_be_handed_over_is_said(reef_home: Home, ea
 
 async def test_a_single_line_of_ten_megabytes_is_read_without_a_pause(reef_home: Home, each: FakeDaemon) -> None:
     trace = each.traces[each.sessions[0]["id"]]
-    trace["records"][1]["new_messages"] = [said("tool", result("c1", "y" * 10_000_000))]
+    trace["records"][2]["new_messages"] = [said("tool", result("c1", "y" * 10_000_000))]
     async with dashboard(reef_home) as seen:
         await opened(seen)
         await seen.select("▸ result", "k")
@@ -210,11 +228,11 @@ async def test_a_single_line_of_ten_megabytes_is_read_without_a_pause(reef_home:
 async def test_nothing_is_markup(reef_home: Home, each: FakeDaemon, text: str) -> None:
     trace = each.traces[each.sessions[0]["id"]]
     trace["session"]["title"] = text
-    trace["records"][1]["answer"] = said(
+    trace["records"][2]["answer"] = said(
         "assistant", text, {"type": "thinking", "text": text}, use("c", text, command=text)
     )
-    trace["records"][1]["record"]["error"] = text
-    trace["records"][1]["record"]["model"] = text
+    trace["records"][2]["record"]["error"] = text
+    trace["records"][2]["record"]["model"] = text
     async with dashboard(reef_home) as seen:
         await seen.until(lambda: seen.panel.list.window.rows)
         await seen.press("enter")
