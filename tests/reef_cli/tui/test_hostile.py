@@ -85,7 +85,7 @@ async def test_the_terminal_changes_while_traces_stream(reef_home: Home, fake: F
         await seen.shows("3 new")
 
 
-@pytest.mark.parametrize(("place", "opens"), [("1", "c"), ("5", "slash"), ("1", "colon")])
+@pytest.mark.parametrize(("place", "opens"), [("1", "c"), ("1", "slash"), ("5", "slash"), ("1", "colon")])
 async def test_where_one_types_a_letter_is_a_letter(reef_home: Home, fake: FakeDaemon, place: str, opens: str) -> None:
     fake.sessions = [session(1)]
     async with dashboard(reef_home) as seen:
