@@ -130,7 +130,7 @@ class FakeDaemon:
             Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
             Route("/reef/models", self._model_list),
             Route("/reef/models/use", self._use, methods=["POST"]),
-            Route("/reef/{verb:str}", self._record, methods=["POST"]),
+            *(Route(f"/reef/{verb}", self._record, methods=["POST"]) for verb in ("pause", "resume")),
             Route("/reef/jobs", self._job_list),
             Route("/reef/jobs/{id}", self._one(self._job)),
             Route("/reef/jobs/{id}/cancel", self._cancel, methods=["POST"]),
@@ -273,7 +273,7 @@ class FakeDaemon:
     async def _record(self, request: Request) -> Response:
         await self._posted(request)
         recording = self.status["recording"]
-        recording["state"] = "paused" if request.path_params["verb"] == "pause" else "on"
+        recording["state"] = "paused" if request.url.path.endswith("pause") else "on"
         self.emit("recording", recording)
         return JSONResponse(recording)
 

@@ -50,7 +50,7 @@ async def test_an_engines_state_moves_without_a_request(reef_home: Home, models:
 async def test_enter_shows_all_about_one_live(reef_home: Home, models: FakeDaemon) -> None:
     async with opened(reef_home, select="embedded") as seen:
         await seen.press("enter")
-        await seen.shows("tokens per second 45.3", "cache hit         0.62")
+        await seen.shows("tokens per second 45.3", "cache hit         0.62", "memory            512.0 MB")
         models.emit("engine", [ENGINES[0] | {"tokens_per_second": 12.5}])
         await seen.shows("tokens per second 12.5")
         await seen.press("u")
@@ -58,7 +58,7 @@ async def test_enter_shows_all_about_one_live(reef_home: Home, models: FakeDaemo
         await seen.press("escape")
         await seen.select("gemma")
         await seen.press("enter")
-        await seen.shows("bytes             145.0 MB (145000000 bytes)", "active            no")
+        await seen.shows("size              145.0 MB (145000000 bytes)", "active            no")
         await seen.press("u", "y")
         await seen.shows("active            yes", "gemma answers from now on")
         await seen.press("q")
