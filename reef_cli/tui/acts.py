@@ -23,7 +23,7 @@ class Act:
     said: str = ""
     about: tuple[Report, ...] = ()
     undo: tuple[str, ...] = ()
-    take_back: Callable[[], None] | None = None
+    take_back: Callable[[], object] | None = None
     #: Scores that were taken back, as they can be said again.
     cleared: list[Report] = field(default_factory=list)
     #: The sessions and receipts that show that it waits.

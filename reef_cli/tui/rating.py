@@ -6,6 +6,7 @@ one key was about, so that somebody else's rating made meanwhile stays.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from daemon.core.client import Client, segment
@@ -66,9 +67,14 @@ class Ratings:
         ids = [str(one["id"]) for one in sessions]
         act = Act("pin", "pinned as golden" if pinned else "no longer pinned")
         changed: list[str] = []
-        act.take_back = lambda: self._pin(None, changed, [], pinned=not pinned)
+        act.take_back = lambda: self._tell(self._pin(changed, [], pinned=not pinned))
+
+        def work() -> None:
+            done = self._pin(ids, changed, pinned=pinned)
+            self._tell(f"{done}; z takes {'it' if len(changed) == 1 else 'them'} back")
+
         self._acts.append(act)
-        self._after(lambda: self._pin(act, ids, changed, pinned=pinned))
+        self._after(lambda: self._try(act, work, again=False))
 
     def made(self, task: str) -> None:
         """A task was added: `undo` removes it."""
@@ -80,7 +86,7 @@ class Ratings:
             return
         act = self._acts.pop()
         if act.take_back is not None:
-            self._after(act.take_back)
+            self._after(partial(self._try, act, act.take_back, again=True))
             return
         ids = tuple(one.id for one in act.about)
         self._put(Act("undo", f"undone: {act.said} on", "", act.about, undo=ids), Entry(undo=ids), again=False)
@@ -167,12 +173,14 @@ class Ratings:
         for act in list(self._open):
             ids = set(act.undo) or {one.id for one in act.about}
             if ids & (undone if act.undo else stored.keys()):
-                act.about = tuple(stored.get(one.id, one) for one in act.about)
+                if stored:
+                    act.about = tuple(stored[one.id] for one in act.about if one.id in stored)
                 self._settled(act)
             elif ids & refused:
                 self._drop(act)
-        for _, error in sent.refused:
-            self._tell(f"refused: {error.message}")
+        if sent.refused:
+            more = f", and {len(sent.refused) - 1} more" if len(sent.refused) > 1 else ""
+            self._tell(f"refused: {sent.refused[0][1].message}{more}")
 
     def _settled(self, act: Act) -> None:
         self._open.remove(act)
@@ -212,25 +220,23 @@ class Ratings:
         self._open.append(back)
         self._keep(back, Entry(back.about))
 
-    def _pin(self, act: Act | None, sessions: Sequence[str], changed: list[str], *, pinned: bool) -> None:
-        """``act`` can be taken back, None: this takes one back."""
-        try:
-            changed += acts.pin(self._client, sessions, pinned=pinned)
-        except ReefError as error:
-            if act is not None:
-                self._drop(act)
-            self._failed(error)
-            return
-        done = f"{output.count(len(changed), 'trace')} {'pinned as golden' if pinned else 'no longer pinned'}"
-        self._tell(f"{done}; z takes {'it' if len(changed) == 1 else 'them'} back" if act is not None else done)
+    def _pin(self, sessions: Sequence[str], changed: list[str], *, pinned: bool) -> str:
+        changed += acts.pin(self._client, sessions, pinned=pinned)
+        return f"{output.count(len(changed), 'trace')} {'pinned as golden' if pinned else 'no longer pinned'}"
 
     def _remove(self, task: str) -> None:
+        self._client.delete(f"/reef/tasks/{segment(task)}")
+        self._tell(f"task {task} is removed again")
+
+    def _try(self, act: Act, work: Callable[[], object], *, again: bool) -> None:
+        """What could not be taken back for want of a daemon can be once more (``again``)."""
         try:
-            self._client.delete(f"/reef/tasks/{segment(task)}")
+            work()
         except ReefError as error:
+            self._drop(act)
+            if again and isinstance(error, Unreachable):
+                self._acts.append(act)
             self._failed(error)
-        else:
-            self._tell(f"task {task} is removed again")
 
     def _failed(self, error: ReefError) -> None:
         self._tell(f"{error.message}{f' ({error.hint})' if error.hint else ''}")

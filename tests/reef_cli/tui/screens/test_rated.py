@@ -204,6 +204,10 @@ async def test_without_a_daemon_pins_and_tasks_say_why(reef_home: Home) -> None:
             await at(seen, "session 1")
             await asyncio.to_thread(fake.stop)
             await seen.shows("! the daemon")
+            seen.app.desk.ratings.made("tsk_1")
+            for _ in range(2):  # it can be tried again
+                await seen.press("k", "z")
+                await seen.shows("the daemon is not running (reef start)")
             for key in ("asterisk", "t"):
                 await seen.press("k", key)
                 await seen.shows(": s starts it")
