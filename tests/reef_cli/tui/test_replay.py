@@ -13,7 +13,7 @@ from daemon.core.errors import Conflict, NotFound, Unreachable, UsageError
 from daemon.core.paths import Home
 from reef_cli.tui.recording import Tape
 from reef_cli.tui.replay import FIXED, Replay, load
-from tests.fakes.dashboard import NOW, FakeDaemon, session
+from tests.fakes.dashboard import NOW, FakeDaemon, session, status
 from tests.reef_cli.tui.screens.test_trace import sample
 from tests.reef_cli.tui.seen import Seen
 from tests.reef_cli.tui.seen import dashboard as shown
@@ -103,6 +103,20 @@ async def test_nothing_can_be_changed(reef_home: Home, play: Play) -> None:
         player.post("/reef/report", {})
 
 
+async def test_nothing_of_this_machine_is_shown(reef_home: Home, play: Play) -> None:
+    reef_home.log.write_text("a line of this machine's log\n")
+    player = play(*events(1, (0.0, "engine", [])), *answer(2, "/reef/status", status()))
+    async with dashboard(reef_home, player) as seen:
+        await seen.press("5")
+        await seen.shows("a recording has no logs")
+        assert "a line of" not in seen.screen
+        await seen.press("6")
+        await seen.shows("runs since")
+        assert "checks" not in seen.screen
+        await seen.press("r")
+        await seen.shows(FIXED)
+
+
 async def test_the_daemon_goes_in_it_as_it_did(reef_home: Home, play: Play) -> None:
     gone = {"error": {"kind": "unreachable", "message": "the daemon is not running", "hint": None}, "gone": True}
     player = play(
@@ -145,6 +159,8 @@ def test_pages_that_nobody_asked_for_then(play: Play) -> None:
     assert ([row["seq"] for row in page["items"]], page["next"], page["total"]) == ([7, 6, 5], "5", 9)
     page = player.get("/reef/sessions", after=7, limit=6)
     assert ([row["seq"] for row in page["items"]], page["next"]) == ([8, 9], None)
+    named = player.get("/reef/sessions", ids=",".join(session(n)["id"] for n in (7, 5, 700)))
+    assert [row["seq"] for row in named["items"]] == [7, 5]
     with pytest.raises(NotFound, match="the recording has no answer to"):
         player.get("/reef/sessions", q="agent:codex", limit=6)
     with pytest.raises(NotFound, match="/reef/traces/x"):
