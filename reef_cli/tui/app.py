@@ -51,6 +51,7 @@ Connect = Callable[[float], Client]
 def textual_themes() -> dict[Theme, TextualTheme]:
     """What Textual's own parts look like in our themes (`reef_cli.tui.themes` has the rest)."""
     dark, light, ansi = (BUILTIN_THEMES[name] for name in ("textual-dark", "textual-light", "ansi-dark"))
+    dark = replace(dark, primary="#4FA8F0")  # Textual's own blue is too dark for text
     safe = replace(dark, primary="#56B4E9", secondary="#0072B2", warning="#F0E442", error="#D55E00",
                    success="#56B4E9", accent="#E69F00")  # fmt: skip
     found: dict[Theme, TextualTheme] = {"dark": dark, "light": light, "ansi": ansi, "safe": safe}

@@ -173,12 +173,14 @@ class Ratings:
         for act in list(self._open):
             ids = set(act.undo) or {one.id for one in act.about}
             if ids & (undone if act.undo else stored.keys()):
-                act.about = tuple(stored.get(one.id, one) for one in act.about)
+                if stored:
+                    act.about = tuple(stored[one.id] for one in act.about if one.id in stored)
                 self._settled(act)
             elif ids & refused:
                 self._drop(act)
-        for _, error in sent.refused:
-            self._tell(f"refused: {error.message}")
+        if sent.refused:
+            more = f", and {len(sent.refused) - 1} more" if len(sent.refused) > 1 else ""
+            self._tell(f"refused: {sent.refused[0][1].message}{more}")
 
     def _settled(self, act: Act) -> None:
         self._open.remove(act)

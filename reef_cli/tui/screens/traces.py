@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from daemon.core.errors import UsageError
+from daemon.core.errors import ReefError, Unreachable
 from daemon.core.rows import Order
 from reef_cli.tui.keys import Place
 from reef_cli.tui.listed import COLUMNS, MOST_UNFOLDED, folded, session_row, together, typed, unfolded_rows
@@ -60,7 +60,9 @@ class Traces(Rated):
                 await self._load_newest(asked)
             else:
                 await self._load_later(following)
-        except UsageError as error:
+        except Unreachable:
+            raise
+        except ReefError as error:
             if asked == self.asked:  # the last good result stays
                 self.asked = self.pages.shown
                 self.failed(error)

@@ -208,14 +208,17 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if round(old_value) == round(new_value) or self._ours:
             return
         self._goal = None  # the wheel or the scroll bar
-        if new_value < old_value:
+        if new_value < min(old_value, self.max_scroll_y):  # at the end it is a terminal that grew
             self.follow = False
         self._keep_in_view()
         self._tell()
 
     def on_resize(self) -> None:
+        index = self.window.index(self.cursor)
         if self.follow:
             self._scroll_top(self.window.total)
+        elif index is not None:
+            self._reveal(index)
         else:
             self._keep_in_view()
         self._tell()

@@ -5,7 +5,7 @@ import pytest
 from daemon.core.paths import Home
 from daemon.core.paths import home as named_home
 from reef_cli import lifecycle
-from reef_cli.tui.themes import THEMES, Theme
+from reef_cli.tui.themes import THEMES, Theme, style
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.reef_cli.tui.seen import dashboard
 
@@ -83,6 +83,21 @@ async def test_themes_show_the_same_text(reef_home: Home, fake: FakeDaemon, them
     async with dashboard(reef_home, theme=theme) as seen:
         await seen.until(lambda: "> 11:59:00" in seen.marked)
         assert "+ good" in seen.marked
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_each_theme_looks_as_its_table_says(reef_home: Home, fake: FakeDaemon, theme: Theme) -> None:
+    """Drawn: what is good, what is bad, what is wrong."""
+    fake.sessions = [session(1, score=1.0), session(2, score=0.0), session(3)]
+    async with dashboard(reef_home, theme=theme) as seen:
+        await seen.until(lambda: "session 3" in seen.marked)
+        fake.stop()
+        await seen.shows("! the daemon")
+        for text, role in (("+ good", "good"), ("- bad", "bad"), ("! the daemon", "error")):
+            strip = next(strip for strip in seen.app.screen._compositor.render_strips() if text in strip.text)
+            colours = {str(segment.style.color) for segment in strip if segment.style}
+            assert str(style(theme, role).color) in colours, text
+        fake.start()
 
 
 async def test_without_colour(reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
