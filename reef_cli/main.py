@@ -49,7 +49,7 @@ def _dispatch(words: list[str]) -> int:
     if _COMPLETION in os.environ or (words and words[0] in ("--install-completion", "--show-completion")):
         return _typer(words)
     if not words and sys.stdin.isatty() and sys.stdout.isatty():
-        return _typer(["tui"])
+        words = ["tui"]
     if not words or words[0] in ("-h", "--help", "help"):
         _help()
         return ExitCode.OK if words else ExitCode.USAGE

@@ -86,7 +86,11 @@ class Outbox:
     def deliver(self, client: Client) -> list[Sent]:
         """The same for a command that has other things to do: leaves it to whoever is sending, raises nothing."""
         sent: list[Sent] = []
-        handle = open_lock(self._lock)
+        try:
+            handle = open_lock(self._lock)
+        except OSError as error:
+            diagnostics.say(f"feedback waits in {self._place}, which cannot be changed: {error.strerror}")
+            return sent
         try:
             if try_lock(handle):
                 self._send_all(client, sent.append)
@@ -106,8 +110,11 @@ class Outbox:
     def _send_all(self, client: Client, tell: Callable[[Sent], object]) -> None:
         for path in self._paths():
             if (entry := _read(path)) is not None:
-                sent = _sent(client, path, entry)
-                path.unlink(missing_ok=True)
+                try:
+                    sent = _sent(client, path, entry)
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise ReefError(f"cannot change {path}: {error.strerror}", hint="reef doctor") from error
                 tell(sent)
 
 

@@ -19,6 +19,7 @@ from daemon.store.rollups import NANOSECONDS, Unit
 #: Hours or days in one answer, and how many there are without being asked.
 _UNITS_MOST: Final = 1100
 _UNITS: Final = {"hour": 48, "day": 30}
+_IDS_MOST: Final = 500
 _BY: Final = ("scenario", "agent", "model")
 
 
@@ -32,9 +33,14 @@ async def sessions(request: Request) -> Response:
     """``GET /reef/sessions``: latest activity first; with ``q`` those that have such records, by their newest one; with
     ``sort`` (tokens, cost, latency, rating) all of them, the most first.
 
+    ``ids`` (with commas between) asks for those as they are now, and for nothing else.
     ``before`` and ``after`` take a row's ``seq``, its place in this list. ``total`` is told where it is known.
     """
     store, query = runtime(request).store, request.query_params
+    if ids := [id for id in query.get("ids", "").split(",") if id]:
+        if len(ids) > _IDS_MOST:
+            raise UsageError(f"{len(ids)} ids, at most {_IDS_MOST} are read")
+        return answer({"items": await read(store.sessions_named, ids), "next": None, "total": None})
     place = {"before": cursor(request), "after": query.get("after")}
     order = _order(request)
     if order is not Order.ACTIVITY:

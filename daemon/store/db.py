@@ -166,6 +166,10 @@ class Store:
         """Those that have such a value, the most first (with ``after``: the least first); ``seq`` is the place here."""
         return self._pool.read(orders.ordered, order, limit, before=before, after=after)
 
+    def sessions_named(self, ids: Sequence[str]) -> list[SessionRow]:
+        """Those that are there, latest activity first."""
+        return self._pool.read(sessions.named, ids)
+
     def session(self, id: str) -> SessionRow:
         """Raises NotFound."""
         return self._pool.read(sessions.session, id)

@@ -5,6 +5,7 @@ record goes where.
 """
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -121,6 +122,12 @@ def session(reader: Reader, uid: str) -> SessionRow:
     if row is None:
         raise NotFound(f"no session {uid!r}", hint="reef traces list")
     return _row(reader, row)
+
+
+def named(reader: Reader, uids: Sequence[str]) -> list[SessionRow]:
+    """Those that are there, latest activity first."""
+    rows = reader.db.execute(f"{_ROW} WHERE s.uid IN ({marks(uids)}) ORDER BY s.updated_seq DESC", uids).fetchall()
+    return [_row(reader, row) for row in rows]
 
 
 def placed(reader: Reader, id: int, seq: int) -> SessionRow:

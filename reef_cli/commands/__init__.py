@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         "tui:tui",
         "The dashboard; on a terminal `reef` alone opens it.",
         ("reef", "reef tui --theme light", "ACCESSIBLE=1 reef", "reef tui --replay demo.jsonl --speed 2"),
+        hot=True,
     ),
     "start": Command("daemon:start", "Start the daemon, unless it runs.", ("reef start", "reef start --at-login")),
     "stop": Command("daemon:stop", "Stop the daemon after the requests in flight.", ("reef stop",), hot=True),

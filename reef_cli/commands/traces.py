@@ -143,7 +143,7 @@ def _row(name: str, session: dict[str, Any]) -> tuple[object, ...]:
         session["prompt_tokens"],
         session["completion_tokens"],
         session["score"],
-        output.one_line(session["title"] or "", 60),
+        f"{'* ' if session['pinned'] else ''}{output.one_line(session['title'] or '', 60)}",
     )
 
 

@@ -31,13 +31,13 @@ def tui(
         str | None, Help("Keep what the dashboard is told in this new file: a demo, a bug report.")
     ] = None,
     replay: Annotated[str | None, Help("Play such a file; no daemon is asked.")] = None,
-    speed: Annotated[float | None, Help("How fast to play it; 1 is as it was.")] = None,
+    speed: Annotated[str | None, Help("How fast to play it; 1 is as it was.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """ACCESSIBLE=1 makes it labelled lines; NO_COLOR=1 leaves the colours out. `?` tells every key. A recording holds
     what was on the screens, as the daemon stored it: read it before you give it away.
     """
-    _check(record, replay, speed)
+    pace = _checked(record, replay, speed)
     if as_json:
         raise UsageError("the dashboard has no JSON", hint="reef status --json, reef traces list --json")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -49,19 +49,25 @@ def tui(
     settings = _settings(theme)
     if record is not None:
         return _recorded(Path(record).expanduser(), settings, mouse=not no_mouse)
-    dashboard = _live(settings) if replay is None else _played(Path(replay).expanduser(), speed or 1.0, settings)
+    dashboard = _live(settings) if replay is None else _played(Path(replay).expanduser(), pace, settings)
     return _run(dashboard, mouse=not no_mouse)
 
 
-def _check(record: str | None, replay: str | None, speed: float | None) -> None:
+def _checked(record: str | None, replay: str | None, speed: str | None) -> float:
+    """How fast to play."""
     if record is not None and replay is not None:
         raise UsageError("--record and --replay do not go together", hint="reef tui --replay FILE")
     if speed is not None and replay is None:
         raise UsageError("--speed is of a recording", hint="reef tui --replay FILE --speed 2")
-    if speed is not None and not (math.isfinite(speed) and _SPEEDS[0] <= speed <= _SPEEDS[1]):
-        raise UsageError(f"--speed {speed:g} is not between {_SPEEDS[0]:g} and {_SPEEDS[1]:g}")
     if (record or replay) is not None and os.environ.get("ACCESSIBLE") == "1":
         raise UsageError("the lines of ACCESSIBLE=1 are not recorded, nor played", hint=_LINES)
+    try:
+        pace = float(speed or 1)
+    except ValueError:
+        pace = math.nan
+    if not _SPEEDS[0] <= pace <= _SPEEDS[1]:
+        raise UsageError(f"--speed {speed} is not a number between {_SPEEDS[0]:g} and {_SPEEDS[1]:g}")
+    return pace
 
 
 def _settings(theme: Theme | None) -> "Settings":

@@ -8,6 +8,8 @@ import gc
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from typing import ClassVar, Final
 
 from textual import events
@@ -25,13 +27,7 @@ from reef_cli.tui.desk import Clock, Desk
 from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost, Told
-from reef_cli.tui.screens.jobs import Jobs
-from reef_cli.tui.screens.logs import Logs
-from reef_cli.tui.screens.models import Models
 from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.screens.releases import Releases
-from reef_cli.tui.screens.status import Status
-from reef_cli.tui.screens.traces import Traces
 from reef_cli.tui.settings import DEFAULTS, Settings, name_of
 from reef_cli.tui.themes import Theme
 
@@ -39,6 +35,15 @@ _UPDATE_SECONDS: Final = 0.1
 #: A daemon that lives takes a reader of its events in a millisecond.
 _FEED_SECONDS: Final = 5.0
 
+#: Imported when they are first shown: half of the start would be theirs.
+_SCREENS: Final = {
+    Place.TRACES: "traces:Traces",
+    Place.RELEASES: "releases:Releases",
+    Place.JOBS: "jobs:Jobs",
+    Place.MODELS: "models:Models",
+    Place.LOGS: "logs:Logs",
+    Place.STATUS: "status:Status",
+}
 #: A client that waits so many seconds for an answer.
 Connect = Callable[[float], Client]
 
@@ -46,6 +51,7 @@ Connect = Callable[[float], Client]
 def textual_themes() -> dict[Theme, TextualTheme]:
     """What Textual's own parts look like in our themes (`reef_cli.tui.themes` has the rest)."""
     dark, light, ansi = (BUILTIN_THEMES[name] for name in ("textual-dark", "textual-light", "ansi-dark"))
+    dark = replace(dark, primary="#4FA8F0")  # Textual's own blue is too dark for text
     safe = replace(dark, primary="#56B4E9", secondary="#0072B2", warning="#F0E442", error="#D55E00",
                    success="#56B4E9", accent="#E69F00")  # fmt: skip
     found: dict[Theme, TextualTheme] = {"dark": dark, "light": light, "ansi": ansi, "safe": safe}
@@ -73,12 +79,13 @@ class Dashboard(App[None], inherit_bindings=False):
         self.desk = Desk(home, now, connect(TIMEOUT), self.feed.doubt, self._tell, settings=settings)
         self._timer: Timer | None = None
         self._interrupted = False
-        self.add_mode(Place.TRACES, lambda: Traces(self.desk))
-        self.add_mode(Place.RELEASES, lambda: Releases(self.desk))
-        self.add_mode(Place.JOBS, lambda: Jobs(self.desk))
-        self.add_mode(Place.MODELS, lambda: Models(self.desk))
-        self.add_mode(Place.LOGS, lambda: Logs(self.desk))
-        self.add_mode(Place.STATUS, lambda: Status(self.desk))
+        for place in _SCREENS:
+            self.add_mode(place, partial(self._screen, place))
+
+    def _screen(self, place: Place) -> Panel:
+        module, _, name = _SCREENS[place].partition(":")
+        screen: Panel = getattr(import_module(f"reef_cli.tui.screens.{module}"), name)(self.desk)
+        return screen
 
     def on_mount(self) -> None:
         self.switch_mode(Place.TRACES)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
 from daemon.core.client import Client, told_error
 from daemon.core.errors import Conflict, NotFound, ReefError, Unreachable, UsageError
@@ -22,7 +22,7 @@ from reef_cli.tui.recording import FORMAT, MOST_BYTES
 
 #: Why nothing can be changed.
 FIXED: Final = "this is a recording: nothing can be changed in it"
-_CURSORS: Final = ("before", "after", "limit")
+_CURSORS: Final = ("before", "after", "limit", "ids")
 
 
 @dataclass(slots=True)
@@ -197,6 +197,7 @@ class Replay(Client):
     def _page(self, path: str) -> bytes:
         """A page of a list, out of the rows of its other pages."""
         place, query, cursors = _split(path)
+        ids = parse_qs(path.partition("?")[2]).get("ids")
         rows: dict[str, Mapping[str, Any]] = {}
         total = 0
         for asked, answers in self._recording.answers.items():
@@ -212,6 +213,9 @@ class Replay(Client):
                 total = told.get("total", 0)
         if not rows:
             raise _missing(path)
+        if ids is not None:
+            named = [rows[id] for id in ids[0].split(",") if id in rows]
+            return json.dumps({"items": named, "next": None, "total": None}).encode()
         page, more = _cut(sorted(rows.values(), key=lambda row: int(row["seq"])), cursors)
         return json.dumps({"items": page, "next": str(page[-1]["seq"]) if more else None, "total": total}).encode()
 

@@ -2,7 +2,8 @@
 
 A row is known by its id, never by its index. `Window` keeps a bounded run of neighbouring rows, the oldest first, whose
 place in the whole (``base`` of ``total``) is exact at both ends and an estimate after a jump to the middle: pages are
-asked for by cursor, so that any of them costs the same.
+asked for by cursor, so that any of them costs the same. Where the daemon does not count a list (a filtered or sorted
+one), one row stands for what is not loaded yet at either end.
 """
 
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ class Row:
     style: str = ""
     seq: int = 0
     data: Any = field(default=None, compare=False)
+    under: str = ""  # the id of the row that it is unfolded from
     spans: Sequence[Span] = field(default=(), compare=False)
 
 
@@ -50,6 +52,7 @@ class Window:
         self.rows: list[Row] = []
         self.base = 0
         self.total = 0
+        self.counted = True
         self._index: dict[str, int] = {}
         if rows:
             self.all(rows)
@@ -70,13 +73,22 @@ class Window:
         """Show exactly these."""
         self._set(list(rows), 0, len(rows))
 
-    def tail(self, fresh: Sequence[Row], total: int) -> None:
-        """The newest page, the oldest first. What is loaded stays where the page joins it."""
+    def tail(self, fresh: Sequence[Row], total: int | None, *, floor: int = 0) -> None:
+        """The newest page, the oldest first. What is loaded stays where the page joins it. ``total`` None: nobody has
+        counted, and ``fresh`` is all there is from the place ``floor`` on."""
         ids = {row.id for row in fresh}
-        joined = bool(self.rows and fresh) and self.end >= self.total and fresh[0].seq <= self.rows[-1].seq
-        kept = [row for row in self.rows if row.id not in ids and row.seq < fresh[0].seq] if joined else []
+        reach = floor if total is None else fresh[0].seq if fresh else 0
+        joined = bool(self.rows) and self.end >= self.total and 0 < reach <= self.rows[-1].seq
+        kept = [row for row in self.rows if row.id not in ids and row.seq < reach] if joined else []
         rows = [*kept, *fresh][-MOST:]
+        self.counted = total is not None
+        if total is None:
+            more = self.base > 0 or len(kept) + len(fresh) > MOST if kept else floor > 0
+            total = len(rows) + more
         self._set(rows, max(total - len(rows), 0), max(total, len(rows)))
+
+    def clear(self) -> None:
+        self._set([], 0, 0)
 
     def before(self, older: Sequence[Row], *, whole: bool) -> None:
         """A page of older rows, the oldest first; ``whole`` when nothing is older than that."""
@@ -97,8 +109,19 @@ class Window:
 
     def jump(self, rows: Sequence[Row], first: int, *, whole: bool) -> None:
         """A page from anywhere; ``first`` is the index it is taken to begin at."""
+        if not self.counted:
+            first, self.total = 0, len(rows) + (not whole)
         base = max(self.total - len(rows), 0) if whole else first
         self._set(list(rows), base, max(self.total, base + len(rows)))
+
+    def unfold(self, row: Row, rows: Sequence[Row]) -> None:
+        """Show ``rows`` under that row and no others; with none it is folded again."""
+        self.update([row])
+        gone = [one for one in self.rows if one.under == row.id]
+        shown = [one for one in self.rows if one.under != row.id]
+        place = next(n for n, one in enumerate(shown) if one.id == row.id)
+        shown[place + 1 : place + 1] = rows
+        self._set(shown, self.base, self.total + len(rows) - len(gone))
 
     def update(self, rows: Sequence[Row]) -> None:
         """New content of rows that are loaded and have not moved."""
@@ -112,7 +135,7 @@ class Window:
         if not self.rows or (self.base == 0 and self.end >= self.total):
             return None
         margin = last - first + 1
-        if last < self.base - PAGE or first > self.end + PAGE:
+        if self.counted and (last < self.base - PAGE or first > self.end + PAGE):
             newest = max(self.rows[-1].seq * self.total // max(self.end, 1), 1)
             first = max(min(first, self.total - 1), 0)
             return Want("jump", newest * first // self.total, first)

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from daemon.core.version import PROTOCOL, __version__
 from tests.fakes.closeup import CloseUp
+from tests.fakes.listing import page
 
 ENGINES: list[dict[str, Any]] = [
     {
@@ -38,6 +39,10 @@ class FakeDaemon:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sessions: list[dict[str, Any]] = []
+        self.beside: dict[
+            str, list[dict[str, Any]]
+        ] = {}  # of a session, the records beside its main line, newest first
+        self.looked_at = 10**9  # sessions, for a page of those that fit
         self.traces: dict[str, dict[str, Any]] = {}
         self.releases: list[dict[str, Any]] | None = []
         self.jobs: list[dict[str, Any]] | None = []
@@ -110,8 +115,9 @@ class FakeDaemon:
     def _app(self) -> Starlette:
         routes = [
             Route("/reef/events", self._events),
+            Route("/reef/sessions", self._session_list),
+            Route("/reef/search", self._beside),
             Route("/reef/status", self._one(lambda request: self.status)),
-            Route("/reef/sessions", self._listed(lambda request: self.sessions)),
             Route("/reef/traces/{id}", self._one(self._trace)),
             *self.closeup.routes(),
             Route("/reef/scenarios", self._scenarios),
@@ -124,7 +130,7 @@ class FakeDaemon:
             Route("/reef/releases/{id}/{verb}", self._decide, methods=["POST"]),
             Route("/reef/models", self._model_list),
             Route("/reef/models/use", self._use, methods=["POST"]),
-            Route("/reef/{verb:str}", self._record, methods=["POST"]),
+            *(Route(f"/reef/{verb}", self._record, methods=["POST"]) for verb in ("pause", "resume")),
             Route("/reef/jobs", self._job_list),
             Route("/reef/jobs/{id}", self._one(self._job)),
             Route("/reef/jobs/{id}/cancel", self._cancel, methods=["POST"]),
@@ -157,21 +163,21 @@ class FakeDaemon:
         self._note(request, 0)
         return StreamingResponse(stream(), media_type="text/event-stream")
 
-    def _listed(self, rows: Callable[[Request], list[dict[str, Any]]]) -> Callable[[Request], Any]:
-        async def answer(request: Request) -> Response:
-            found, query = rows(request), request.query_params
-            limit = int(query.get("limit", 50))
-            if "after" in query:
-                later = [row for row in found if row["seq"] > int(query["after"])]
-                page, more = later[:limit], len(later) > limit
-            else:
-                earlier = [row for row in found if "before" not in query or row["seq"] < int(query["before"])]
-                page, more = earlier[::-1][:limit], len(earlier) > limit
-            cursor = str(page[-1]["seq"]) if more else None
-            self._note(request, len(page))
-            return JSONResponse({"items": page, "next": cursor, "total": len(found)})
+    async def _session_list(self, request: Request) -> Response:
+        query = request.query_params
+        if query.get("q", "").startswith("colour:"):
+            error = {"kind": "usage", "message": "no field 'colour'", "hint": "there are agent, model"}
+            return JSONResponse({"error": error}, 400)
+        told = page(self.sessions, query, self.looked_at)
+        self._note(request, len(told["items"]))
+        return JSONResponse(told)
 
-        return answer
+    async def _beside(self, request: Request) -> Response:
+        """``session:ses_… -kind:main``"""
+        session = request.query_params["q"].split()[0].removeprefix("session:")
+        found = self.beside.get(session, [])[: int(request.query_params["limit"])]
+        self._note(request, len(found))
+        return JSONResponse({"items": [{"record": one, "snippet": None} for one in found], "next": None})
 
     def _one(self, find: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -267,7 +273,7 @@ class FakeDaemon:
     async def _record(self, request: Request) -> Response:
         await self._posted(request)
         recording = self.status["recording"]
-        recording["state"] = "paused" if request.path_params["verb"] == "pause" else "on"
+        recording["state"] = "paused" if request.url.path.endswith("pause") else "on"
         self.emit("recording", recording)
         return JSONResponse(recording)
 
@@ -298,7 +304,10 @@ def session(n: int, **changes: Any) -> dict[str, Any]:
     return {
         "id": f"ses_{n:026d}", "scenario": "default", "agent": "pi", "title": f"what was asked in session {n}",
         "created_ns": NOW - _MINUTE, "updated_ns": NOW - _MINUTE, "turns": 1, "records": 1, "prompt_tokens": 100,
-        "completion_tokens": 20, "parent": None, "cwd": None, "score": None, "reports": 0, "seq": n, **changes,
+        "completion_tokens": 20, "parent": None, "cwd": None, "score": None, "reports": 0, "seq": n, "cost_usd": None,
+        "duration_us": 1_500_000, "subagents": 0, "side": 0, "retries": 0, "status": "ok", "release_id": "r3-0badcafe",
+        "pinned": False,
+        **changes,
     }  # fmt: skip
 
 

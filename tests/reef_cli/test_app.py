@@ -31,9 +31,9 @@ def test_help_has_the_summary_the_examples_and_json(words: str, capsys: pytest.C
     assert out.startswith(f"Usage: reef {words}")
 
 
-def test_only_the_asking_and_rating_commands_are_hot() -> None:
+def test_only_the_asking_and_rating_commands_and_the_dashboard_are_hot() -> None:
     hot = {words for words, command in ALL.items() if command.hot}
-    assert hot == {"status", "good", "bad", "note", "undo", "env", "stop"}
+    assert hot == {"status", "good", "bad", "note", "undo", "env", "stop", "tui"}
 
 
 def test_every_example_is_one_of_the_command() -> None:

@@ -113,6 +113,22 @@ def test_a_full_disk_is_told(reef_home: Home) -> None:
         Outbox(reef_home).put(Entry())
 
 
+def test_a_command_goes_on_where_the_outbox_cannot_be_changed(
+    served: Served,  # noqa: F811
+    outbox: Outbox,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    receipt = served.ask("in an outbox that is broken")
+    outbox.put(Entry((about(served, receipt, score=1.0),)))
+    lock = served.home.outbox / "lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    assert outbox.deliver(Client(served.home.socket)) == []
+    assert "which cannot be changed" in capsys.readouterr().err
+    lock.rmdir()
+    assert len(outbox.deliver(Client(served.home.socket))) == 1
+
+
 def test_many_at_once_send_each_once(served: Served, outbox: Outbox) -> None:  # noqa: F811
     receipts = [served.ask(f"many at once {n}") for n in range(4)]
     for receipt in receipts:

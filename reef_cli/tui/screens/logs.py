@@ -52,7 +52,7 @@ class Logs(Panel):
         self._style = ""
         self._rows: list[Row] = []
         self._poll: Timer | None = None
-        self.head = Line(style=Line.DIM)
+        self.head = Line(style="dim")
         self.prompt = Prompt("words that a line has; Enter: keep, Esc: all lines")
 
     def compose(self) -> ComposeResult:

@@ -16,7 +16,7 @@ from reef_cli.tui.text import inert, number
 from reef_cli.tui.widgets.rows import Column
 from reef_cli.tui.window import Row
 
-_NAME = 14
+_NAMES = {"memory_mb": "memory", "bytes": "size", "loras": "LoRA adapters"}
 _STYLES = {"failed": "error", "missing": "warning", "off": "dim"}
 _STATES = {
     "ready": "* ready",
@@ -146,8 +146,11 @@ class Facts(Reading, _Using):
         self.foot.refresh()
 
     def lines(self, width: int) -> Sequence[Row]:
-        return [row for name, value in self._about.items()
-                for row in hanging(name, f"{name.replace('_', ' '):<18}", _fact(name, value), width)]  # fmt: skip
+        rows: list[Row] = []
+        for name, value in self._about.items():
+            label = _NAMES.get(name, name).replace("_", " ")
+            rows += hanging(name, f"{label:<18}", _fact(name, value), width)
+        return rows
 
     def heard(self, events: Sequence[Event]) -> None:
         engines = [event.data for event in events if event.name == "engine"]
@@ -213,6 +216,8 @@ def _short(weights: str | None) -> str:
 def _fact(name: str, value: object) -> str:
     if value is None or value == "":
         return "-"
+    if name == "memory_mb" and isinstance(value, int):
+        return output.size(value * 1e6)
     if name == "bytes" and isinstance(value, int):
         return f"{output.size(value)} ({value} bytes)"
     if isinstance(value, bool):

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _ALONE = {
     *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
     *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", "file", *LISTS),
-    *("good", "bad", "note", "score", "undo"),  # kept in the outbox
+    *("good", "bad", "note", "score", "undo", "mark", "range"),  # kept in the outbox
 }
 
 

@@ -113,6 +113,8 @@ class Rated(Panel):
 
         def add(task: Mapping[str, object]) -> str:
             kept = client.post("/reef/tasks", task, scope=scenario)
+            if kept["created"]:
+                self.desk.ratings.made(str(kept["id"]))
             word = "task added" if kept["created"] else "that task is there already"
             return f"{word}: {kept['id']}, in the {kept['set']} set; reef tasks list"
 

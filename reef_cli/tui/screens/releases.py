@@ -114,7 +114,7 @@ class Releases(_Deciding):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self._known: list[Mapping[str, Any]] = []
-        self.chain = Line(style=Line.DIM)
+        self.chain = Line(style="dim")
 
     def compose(self) -> ComposeResult:
         for part in super().compose():

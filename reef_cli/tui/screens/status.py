@@ -73,11 +73,14 @@ class Status(Reading):
         """Each check is shown as it is made: one of them starts a process, others ask the network."""
         self._made, self._checking = [], True
         checks = everything(self.desk.home)
-        while (check := await off_loop(next, checks, None)) is not None:
-            self._made.append(check)
+        try:
+            while (check := await off_loop(next, checks, None)) is not None:
+                self._made.append(check)
+                self.draw()
+        finally:  # the daemon may go while it is asked
+            self._checking = False
             self.draw()
-        self._checking = False
-        self.draw()
+            self.foot.refresh()
 
     def lines(self, width: int) -> Sequence[Row]:
         if not self._facts:

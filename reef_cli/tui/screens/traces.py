@@ -1,37 +1,35 @@
-"""The list of traces: sessions by their last activity, the newest at the end, as many as there are.
+"""The list of traces: sessions by their last activity, the newest at the end, as many as there are; or those that a
+query finds, or sorted by what they took.
 
 Only a few pages are held. While the person reads further up the list stands still: what happens meanwhile is counted,
 and `f` or the end goes there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from daemon.core.errors import ReefError, Unreachable
+from daemon.core.rows import Order
 from reef_cli.tui.keys import Place
+from reef_cli.tui.listed import COLUMNS, MOST_UNFOLDED, folded, session_row, together, typed, unfolded_rows
 from reef_cli.tui.messages import Event
+from reef_cli.tui.pages import Asked, Pages
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
 from reef_cli.tui.screens.rated import PINNING, RATING, Rated
-from reef_cli.tui.screens.trace import Trace
-from reef_cli.tui.text import inert, moment, number, one_line, rating
-from reef_cli.tui.widgets.rows import Column, RowList
-from reef_cli.tui.window import PAGE, Row, Want
+from reef_cli.tui.widgets.filter import Filter
+from reef_cli.tui.widgets.lines import Titles
+from reef_cli.tui.widgets.rows import RowList
+from reef_cli.tui.window import PAGE, Row
 
-_NEEDS_ROW = {"open", *RATING, PINNING}
+_NEEDS_ROW = {"open", "mark", "range", "expand", "collapse", *RATING, PINNING}
 
 
 class Traces(Rated):
     place = Place.TRACES
-    columns = (
-        Column("when", 8),
-        Column("agent", 11, least=70),
-        Column("turns", 5, right=True),
-        Column("tokens", 6, least=50, right=True),
-        Column("rating", 8),
-        Column("scenario", 14, least=110),
-        Column("trace"),
-    )
+    columns = COLUMNS
     follow = True
     empty = 'nothing yet: eval "$(reef env)", then an agent in that shell; or: reef demo'
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACES)]
@@ -39,82 +37,124 @@ class Traces(Rated):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.waiting: set[str] = set()
+        self.asked = Asked()  # what is wanted
+        self.pages = Pages(self.desk.client, self.list.window)
         self.fill = Repeating(self, self._fill)
+        self.filter = Filter("words, or agent:pi status:error since:2d … ↑ before   Enter keeps   Esc all")
+        self.unfolded: dict[str, list[Row]] = {}
+        self._held: dict[str, int] = {}  # records of a session when it was unfolded
+
+    def compose(self) -> ComposeResult:
+        for widget in super().compose():
+            if isinstance(widget, Titles):
+                yield self.filter
+            yield widget
+
+    # -- loading ------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        if self.list.follow or not self.list.window.rows:
-            told = await self._page(limit=PAGE)
-            rows = self._rows(reversed(told["items"]))
-            if self.list.follow or not self.list.window.rows:
-                self.list.change(lambda window: window.tail(rows, told["total"]))
-                self._count(set())
-        else:  # it stands still: only what was said about the rows in view
-            first, last = self.list.view
-            row = next((found for n in range(last, first - 1, -1) if (found := self.list.window.row(n))), None)
-            if row is not None:
-                told = await self._page(before=row.seq + 1, limit=last - first + 1)
-                rows = self._rows(told["items"])
-                self.list.change(lambda window: window.update(rows))
+        asked, following, window = self.asked, self.list.follow, self.list.window
+        away = window.end < window.total or not asked.query
+        try:
+            if asked != self.pages.shown or not window.rows or (following and away):
+                await self._load_newest(asked)
+            else:
+                await self._load_later(following)
+        except Unreachable:
+            raise
+        except ReefError as error:
+            if asked == self.asked:  # the last good result stays
+                self.asked = self.pages.shown
+                self.failed(error)
         self.foot.refresh()
+
+    async def _load_newest(self, asked: Asked) -> None:
+        told = await off_loop(self.pages.get, asked, limit=PAGE)
+        await self._unfold_again(told["items"])
+        if asked != self.asked:
+            return  # it was typed on: the last one wins
+        if asked != self.pages.shown:
+            self.list.follow = True
+            self.say("")
+        if self.list.follow or not self.list.window.rows:
+            rows = self._rows(reversed(told["items"]))
+            extra = sum(len(lines) for lines in self.unfolded.values())
+            self.list.change(lambda _: self.pages.newest(asked, told, rows, extra))
+            self._count(set())
+        self.daemon_changed()
+        self.fill.ask()
+
+    async def _load_later(self, following: bool) -> None:
+        """What is in view as it is now, and, where it is not counted as it comes, what is behind the end."""
+        sessions = await off_loop(self.pages.now, self.list.view)
+        self.list.change(lambda window: window.update([self._row(session) for session in sessions]))
+        shown = self.pages.shown
+        if shown.counted:
+            return
+        told = await off_loop(self.pages.get, shown, after=self.pages.end, limit=PAGE)
+        if shown != self.asked:
+            return
+        if not following:
+            self._count({session["id"] for session in told["items"]})
+        elif told["next"] is None:
+            await self._unfold_again(told["items"])
+            rows = self._rows(told["items"])
+            self.list.change(lambda _: self.pages.later(rows))
+            self._count(set())
+        else:
+            self.list.change(lambda window: window.clear())
+            self.reload.ask()
 
     async def _fill(self) -> None:
         """Fetch what the view lacks, page by page."""
-        while (want := self.list.window.want(*self.list.view)) is not None:
-            if want.kind == "before":
-                told = await self._page(before=want.seq, limit=PAGE)
-                rows = self._rows(reversed(told["items"]))
-            else:
-                told = await self._page(after=want.seq, limit=PAGE)
-                rows = self._rows(told["items"])
-            self._join(want, rows, whole=told["next"] is None)
-
-    def _join(self, want: Want, rows: list[Row], *, whole: bool) -> None:
-        window = self.list.window
-        match want.kind:
-            case "before" if window.rows and window.rows[0].seq == want.seq:
-                self.list.change(lambda window: window.before(rows, whole=whole))
-            case "after" if window.rows and window.rows[-1].seq == want.seq:
-                self.list.change(lambda window: window.after(rows, whole=whole))
-                if whole:
-                    self._count(set())
-            case "jump":
-                self.list.change(lambda window: window.jump(rows, want.first, whole=whole))
-
-    async def _page(self, **query: object) -> dict[str, Any]:
-        told: dict[str, Any] = await off_loop(self.desk.client.get, "/reef/sessions", **query)
-        return told
+        while (want := self.pages.want(self.list.view)) is not None:
+            place = {"before" if want.kind == "before" else "after": want.seq}
+            asked, edge = self.asked, self.pages.edge(want)
+            told = await off_loop(self.pages.get, self.pages.shown, limit=PAGE, **place)
+            if asked != self.asked or edge != self.pages.edge(want):
+                continue
+            items = reversed(told["items"]) if want.kind == "before" else told["items"]
+            rows = self._rows(items)
+            self.list.change(lambda _, want=want, rows=rows, told=told: self.pages.join(want, rows, told))  # type: ignore[misc]
+            if want.kind == "jump" and not self.pages.shown.counted:
+                self.list.to(0)
+            if want.kind == "after" and told["next"] is None:
+                self._count(set())
+            self._show_state()
 
     def _rows(self, sessions: Any) -> list[Row]:
-        return [self._row(session) for session in sessions]
+        return together((self._row(session) for session in sessions), self.unfolded)
 
     def _row(self, session: Mapping[str, Any]) -> Row:
-        score = session["score"]
-        cells = (
-            moment(session["updated_ns"], self.desk.now()),
-            inert(session["agent"] or "-"),
-            number(session["turns"]),
-            number(session["prompt_tokens"] + session["completion_tokens"]),
-            self.desk.waits(session) or rating(score) or ("note" if session["reports"] else ""),
-            inert(session["scenario"]),
-            f"{'* ' if session.get('pinned') else ''}{one_line(session['title'] or 'untitled')}",
-        )
-        style = "good" if score == 1 else "bad" if score == 0 else ""
-        return Row(session["id"], cells, style, session["seq"], session)
+        pending = self.desk.waits(session)
+        return session_row(session, self.desk.now(), pending, unfolded=session["id"] in self.unfolded)
 
     def heard(self, events: Sequence[Event]) -> None:
         records = {str(event.data["session"]) for event in events if event.name == "record"}
         reported = any(event.name in ("report", "pin") for event in events)
-        if self.list.follow or not self.list.window.rows:
-            if records or reported:
-                self.reload.ask()
-            return
-        self._count(self.waiting | records)
+        standing = not self.list.follow and bool(self.list.window.rows)
+        if standing and self.pages.shown.counted:
+            self._count(self.waiting | records)
+        elif records:
+            self.reload.ask()
         if reported:
             self.reload.ask()
 
     def _count(self, waiting: set[str]) -> None:
         self.waiting = waiting
-        self.said.show(right=f"↓ {len(waiting)} new (f)" if waiting else "")
+        self._show_state()
+
+    def _show_state(self) -> None:
+        """What is marked, how the list is filtered and sorted, and what waits at its end."""
+        parts = [f"{len(self.list.marks)} marked"] if self.list.marks else []
+        window, shown = self.list.window, self.pages.shown
+        if shown.query:
+            parts.append(f"{len(window.rows)}{'' if len(window.rows) == window.total else '+'} fit")
+        if shown.order is not Order.ACTIVITY:
+            parts.append(f"by {shown.order}")
+        if self.waiting:
+            parts.append(f"↓ {len(self.waiting)} new (f)")
+        self.said.show(right=" · ".join(parts))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         super().on_row_list_moved(message)
@@ -126,32 +166,151 @@ class Traces(Rated):
 
     def nothing(self) -> str:
         said = super().nothing()
-        return self.desk.unrecorded if said == self.empty and self.desk.unrecorded else said
+        if said != self.empty:
+            return said
+        if self.pages.shown.query:
+            return "no trace fits; Esc shows all of them"
+        if self.pages.shown.order is not Order.ACTIVITY:
+            return f"no trace has a {self.pages.shown.order}; o goes on, Esc is back to the last activity"
+        return self.desk.unrecorded or said
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
-        if why is None and id in _NEEDS_ROW and self.list.selected is None:
+        if why is not None:
+            return why
+        row = self.list.selected
+        if id in _NEEDS_ROW and row is None:
             return "no trace is selected"
-        return why
+        if id == "range" and not self.list.marks:
+            return "nothing is marked: space marks the first one"
+        if id == "sort" and self.pages.shown.query:
+            return "what a filter finds is in the order of activity; Esc shows all"
+        if id == "expand" and row is not None and (row.under or not folded(row.data)):
+            return "nothing is folded here"
+        if id == "collapse" and row is not None and (row.under or row.id) not in self.unfolded:
+            return "nothing is unfolded here"
+        if id == "reset" and not self.list.marks and self.asked == Asked():
+            return "all of them are shown, and none is marked"
+        return None
 
     # -- keys ---------------------------------------------------------------------------------------
 
-    def _selected(self) -> str:
+    def do_open(self) -> None:
         row = self.list.selected
         assert row is not None  # `blocked` asks first
-        return row.id
+        from reef_cli.tui.screens.trace import Trace  # not at import: the list is painted without it
 
-    def do_open(self) -> None:
-        self.app.push_screen(Trace(self.desk, self._selected()))
+        self.app.push_screen(Trace(self.desk, row.under or row.id))
+
+    def do_top(self) -> None:
+        self.pages.from_start = not self.list.window.counted and self.list.window.base > 0
+        super().do_top()
+        self.fill.ask()
+
+    def do_query(self) -> None:
+        self.filter.open()
+
+    def on_filter_typed(self, message: Filter.Typed) -> None:
+        query = typed(self.filter.value)
+        if query != self.asked.query:
+            self.asked = Asked(query, Order.ACTIVITY if query else self.asked.order)
+            self.reload.ask()
+
+    def on_filter_left(self, message: Filter.Left) -> None:
+        self.list.focus()
+
+    def do_reset(self) -> None:
+        if self.list.marks:
+            self.list.unmark()
+            self._show_state()
+        elif self.asked.query:
+            self.filter.drop()
+        else:
+            self._sort(Order.ACTIVITY)
+
+    def do_sort(self) -> None:
+        orders = list(Order)
+        self._sort(orders[(orders.index(self.asked.order) + 1) % len(orders)])
+
+    def _sort(self, order: Order) -> None:
+        self.asked = Asked("", order)
+        self.reload.ask()
+
+    def do_mark(self) -> None:
+        self.list.mark()
+        self._show_state()
+
+    def do_range(self) -> None:
+        if not self.list.mark_range():
+            self.say("the last mark is too far away: at most what is loaded is marked at once")
+        self._show_state()
+
+    # -- what is folded -----------------------------------------------------------------------------
+
+    def do_expand(self) -> None:
+        row = self.list.selected
+        assert row is not None
+        self.run_worker(self._expand(row))
+
+    async def _expand(self, row: Row) -> None:
+        await self._look_beside(row)
+        self._refold(row.id)
+
+    async def _look_beside(self, row: Row) -> None:
+        query = f"session:{row.id} -kind:main"
+        told = await off_loop(self.desk.client.get, "/reef/search", q=query, limit=MOST_UNFOLDED)
+        self._held[row.id] = row.data["records"]
+        self.unfolded[row.id] = unfolded_rows(row, [hit["record"] for hit in told["items"]], self.desk.now())
+
+    async def _unfold_again(self, sessions: Sequence[Mapping[str, Any]]) -> None:
+        """What is unfolded of these, where there is more of it now."""
+        for session in sessions:
+            if session["id"] in self.unfolded and self._held[session["id"]] != session["records"]:
+                await self._look_beside(self._row(session))
+
+    def do_collapse(self) -> None:
+        row = self.list.selected
+        assert row is not None
+        id = row.under or row.id
+        self.unfolded.pop(id)
+        self.list.cursor = id
+        self._refold(id)
+
+    def _refold(self, id: str) -> None:
+        index = self.list.window.index(id)
+        row = None if index is None else self.list.window.row(index)
+        if row is None:
+            return
+        self.list.follow = False
+        self.list.change(lambda window: window.unfold(self._row(row.data), self.unfolded.get(id, [])))
+        self.foot.refresh()
+
+    # -- feedback -----------------------------------------------------------------------------------
 
     def meant(self) -> Sequence[Mapping[str, Any]]:
+        """What is marked, else what is selected."""
+        if self.list.marks:
+            return [row.data for row in self.list.marks.values()]
         row = self.list.selected
         return [row.data] if row is not None else []
 
+    def sessions(self) -> Sequence[Mapping[str, Any]]:
+        """The same; of what is unfolded, the sessions that it is of."""
+        rows = list(self.list.marks.values()) or [row for row in [self.list.selected] if row is not None]
+        return list({id: data for row in rows for id, data in self._session_of(row)}.values())
+
+    def _session_of(self, row: Row) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        index = self.list.window.index(row.under or row.id)
+        found = row if index is None else self.list.window.row(index)
+        if found is not None and "receipt" not in found.data:
+            yield found.id, found.data
+
     def named(self) -> str:
-        row = self.list.selected
+        if len(self.list.marks) > 1:
+            return f"the last answers of {len(self.list.marks)} traces"
+        row = next(iter(self.list.marks.values()), self.list.selected)
         return f"the last answer of: {row.cells[-1] if row else ''}"
 
     def redraw(self) -> None:
-        rows = [self._row(row.data) for row in self.list.window.rows]
+        rows = [self._row(row.data) for row in self.list.window.rows if not row.under]
         self.list.change(lambda window: window.update(rows))

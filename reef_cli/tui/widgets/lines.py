@@ -9,13 +9,13 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from reef_cli.tui import themes
 from reef_cli.tui.keys import Key
 from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, aligned
 
 #: Lines that one takes at most, and the height of a terminal that has some to spare.
 _MOST, _LOW = 4, 14
-_BOLD, _DIM, _REVERSE = Style(bold=True), Style(dim=True), Style(reverse=True, bold=True)
 
 
 class Line(Widget):
@@ -26,10 +26,9 @@ class Line(Widget):
     """
 
     DEFAULT_CSS = "Line { height: 1; } Line.wraps { height: auto; }"
-    DIM = _DIM
 
     def __init__(
-        self, *, style: Style = _BOLD, left_first: bool = False, wraps: bool = False, id: str | None = None
+        self, *, style: str = "bold", left_first: bool = False, wraps: bool = False, id: str | None = None
     ) -> None:
         super().__init__(id=id, classes="wraps" if wraps else None)
         self._style = style
@@ -57,7 +56,9 @@ class Line(Widget):
             text = line + (f" {self.right}" if self.right and y == 0 else "")
         else:
             text = fit(self.left, self._space(width)) + (f" {self.right}" if self.right else "")
-        return Strip([Segment(fit(text, width), self._style)], width).apply_style(self.rich_style)
+        return Strip([Segment(fit(text, width), themes.style(self.app.theme, self._style))], width).apply_style(
+            self.rich_style
+        )
 
     def _space(self, width: int) -> int:
         return max(width - cell_len(self.right) - 1 if self.right else width, 0)
@@ -93,13 +94,13 @@ class Titles(Line):
     """The names of a list's columns."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        super().__init__(style=_DIM)
+        super().__init__(style="dim")
         self._columns = columns
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         text = "  " + aligned(self._columns, [column.title for column in self._columns], width - 3)
-        return Strip([Segment(fit(text, width), _DIM)], width).apply_style(self.rich_style)
+        return Strip([Segment(fit(text, width), Style(dim=True))], width).apply_style(self.rich_style)
 
 
 class Banner(Line):
@@ -107,7 +108,7 @@ class Banner(Line):
 
     DEFAULT_CSS = "Banner { display: none; }"
 
-    def __init__(self, *, style: Style = _REVERSE, id: str | None = None) -> None:
+    def __init__(self, *, style: str = "error reverse bold", id: str | None = None) -> None:
         super().__init__(style=style, wraps=True, id=id)
 
     def show(self, left: str | None = None, right: str | None = None) -> None:
@@ -119,7 +120,7 @@ class Hint(Banner):
     """What a newcomer could do next; not there for who knows."""
 
     def __init__(self) -> None:
-        super().__init__(style=_DIM)
+        super().__init__(style="dim")
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return super().get_content_height(container, viewport, width) if viewport.height >= _LOW else 0
@@ -144,7 +145,7 @@ class Keys(Widget):
         for word in ranked:
             if cell_len(line) + cell_len(word) + cell_len(always) + 4 <= width:
                 line += f"{word}  "
-        return Strip([Segment(fit(line + always, width), _DIM)], width).apply_style(self.rich_style)
+        return Strip([Segment(fit(line + always, width), Style(dim=True))], width).apply_style(self.rich_style)
 
     def _word(self, key: Key) -> str:
         word = f"{key.shown.split()[0]} {key.label}"

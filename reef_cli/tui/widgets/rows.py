@@ -19,21 +19,27 @@ from reef_cli.tui import themes
 from reef_cli.tui.text import fit, wrapped
 from reef_cli.tui.window import Row, Window
 
-_MARK, _NO_MARK = "> ", "  "
+#: What stands left of a row: whether it is selected, whether it is marked.
+_LEFT = 2
 
 
 class Column(NamedTuple):
-    """``width`` 0 takes what is left; ``least``: shown where the list is at least that wide."""
+    """``width`` 0 takes what is left; ``least``: shown where the list is at least that wide, and narrower than ``most``
+    where that is given."""
 
     title: str
     width: int = 0
     least: int = 0
     right: bool = False
+    most: int = 0
+
+    def fits(self, width: int) -> bool:
+        return width >= self.least and (not self.most or width < self.most)
 
 
 def aligned(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
     """The cells on one line of ``width`` columns."""
-    shown = [(column, cell) for column, cell in zip(columns, cells, strict=True) if width >= column.least]
+    shown = [(column, cell) for column, cell in zip(columns, cells, strict=True) if column.fits(width)]
     rest = width - sum(column.width for column, _ in shown) - (len(shown) - 1)
     words = [fit(cell, column.width or max(rest, 0), right=column.right) for column, cell in shown]
     return fit(" ".join(words), max(width, 0))
@@ -60,6 +66,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.follow = follow
         self.empty = empty
         self.cursor: str | None = None
+        self.marks: dict[str, Row] = {}
         self.hit = ""  # lower-case words that stand out wherever they are in view
         self._goal: int | None = None  # a row to select as soon as it is loaded
         self._ours = False  # this scrolling is the program's, not the person's
@@ -86,10 +93,12 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         first, last = self.view
         seen = [(n - first, row.id) for n in range(first, last + 1) if (row := self.window.row(n)) is not None]
         edit(self.window)
+        self._ours = True  # a list that became shorter scrolls
         self.virtual_size = Size(0, self.window.total)
+        self._ours = False
         moved = next((index - n for n, id in seen if (index := self.window.index(id)) is not None), None)
-        if self.follow and self.window.rows:
-            self.cursor = self.window.rows[-1].id
+        if self.follow:
+            self.cursor = self.window.rows[-1].id if self.window.rows else None
             self._scroll_top(self.window.total)
         elif moved is not None:
             self._scroll_top(moved)
@@ -107,6 +116,31 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if index is not None:
             self._reveal(index)
 
+    # -- marks --------------------------------------------------------------------------------------
+
+    def mark(self) -> None:
+        """The selected row, or not any more."""
+        row = self.selected
+        if row is not None and self.marks.pop(row.id, None) is None:
+            self.marks[row.id] = row
+        self.refresh()
+
+    def mark_range(self) -> bool:
+        """From the last mark to the selected row; False where that is out of reach."""
+        start = self.window.index(next(reversed(self.marks), None))
+        end = self.window.index(self.cursor)
+        if start is None or end is None:
+            return False
+        for n in range(min(start, end), max(start, end) + 1):
+            if (row := self.window.row(n)) is not None:
+                self.marks[row.id] = row
+        self.refresh()
+        return True
+
+    def unmark(self) -> None:
+        self.marks.clear()
+        self.refresh()
+
     # -- moving -------------------------------------------------------------------------------------
 
     def move(self, step: int) -> None:
@@ -123,6 +157,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.follow = False
         index = max(0, min(index, self.window.total - 1))
         row = self.window.row(index)
+        if row is None and not self.window.counted and self.window.rows:  # nobody knows what stands there
+            index = max(self.window.base, min(index, self.window.end - 1))
+            row = self.window.row(index)
         self._goal = None if row is not None else index
         if row is not None:
             self.cursor = row.id
@@ -171,14 +208,17 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if round(old_value) == round(new_value) or self._ours:
             return
         self._goal = None  # the wheel or the scroll bar
-        if new_value < old_value:
+        if new_value < min(old_value, self.max_scroll_y):  # at the end it is a terminal that grew
             self.follow = False
         self._keep_in_view()
         self._tell()
 
     def on_resize(self) -> None:
+        index = self.window.index(self.cursor)
         if self.follow:
             self._scroll_top(self.window.total)
+        elif index is not None:
+            self._reveal(index)
         else:
             self._keep_in_view()
         self._tell()
@@ -203,18 +243,19 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
             text = "  …" if index < self.window.total else self._instead(y, width) if not self.window.total else ""
             return Strip([Segment(fit(text, width))], width).apply_style(self.rich_style)
         chosen = row.id == self.cursor
-        text = (_MARK if chosen else _NO_MARK) + aligned(self.columns, row.cells, width - len(_MARK))
+        marks = (">" if chosen else " ") + ("x" if row.id in self.marks else " ")
+        text = marks + aligned(self.columns, row.cells, width - _LEFT)
         base = themes.style(self.app.theme, row.style)
         if chosen:
             base += Style(reverse=True, bold=True)
-        spans = [(len(_MARK) + start, len(_MARK) + end, style) for start, end, style in row.spans]
+        spans = [(_LEFT + start, _LEFT + end, style) for start, end, style in row.spans]
         spans += [(start, end, "hit") for start, end in found(text, self.hit)]
         return self._styled(text, width, base, spans).apply_style(self.rich_style)
 
     def _instead(self, y: int, width: int) -> str:
         """A line of what stands where there are no rows."""
-        lines = wrapped(self.empty, width - len(_MARK))
-        return _NO_MARK + lines[y] if y < len(lines) else ""
+        lines = wrapped(self.empty, width - _LEFT)
+        return " " * _LEFT + lines[y] if y < len(lines) else ""
 
     def _styled(self, text: str, width: int, base: Style, spans: Sequence[tuple[int, int, str]]) -> Strip:
         """Later spans stand on earlier ones."""

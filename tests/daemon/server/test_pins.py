@@ -15,6 +15,9 @@ def test_pin_and_unpin(served: Served, cli: Reef) -> None:  # noqa: F811
     assert cli("traces", "pin", receipt).out == f"{session}  pinned\n"
     assert cli("traces", "pin", session).out == f"{session}  pinned already\n"
     assert [one["id"] for one in cli("traces", "list", "is:pinned", "--json").json()["items"]] == [session]
+    assert "  * a golden one" in cli("traces", "list").out
+    assert "* pinned" in cli("traces", "show", receipt).out
+    assert receipt in cli("traces", "export", "is:pinned").out
     asked = cli("traces", "purge", "--scenario", "default", "--dry-run", "--json").json()
     assert asked["kept_pinned"] == 1
     assert "stays: 1 pinned session" in cli("traces", "purge", "--scenario", "default", "--dry-run").out

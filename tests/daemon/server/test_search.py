@@ -62,6 +62,14 @@ def test_sums_are_split_as_asked(daemon: RunningDaemon) -> None:
     assert (row["agent"], row["model"], row["scenario"], row["turns"]) == ("pi", "m", None, 1)
 
 
+def test_sessions_are_told_as_they_are_now(daemon: RunningDaemon) -> None:
+    say(daemon, "by its id", **{"x-reef-scenario": "named"})
+    say(daemon, "another", **{"x-reef-scenario": "named"})
+    rows = daemon.get("/reef/sessions?scenario=named")["items"]
+    ids = ",".join(["ses_none", *(row["id"] for row in reversed(rows))])
+    assert daemon.get(f"/reef/sessions?ids={ids}") == {"items": rows, "next": None, "total": None}
+
+
 def test_a_list_may_be_sorted_by_what_was_taken(daemon: RunningDaemon) -> None:
     say(daemon, "a session", "by the moon", "of two turns")
     first, *_ = daemon.get("/reef/sessions?sort=tokens&limit=2")["items"]
@@ -78,6 +86,7 @@ def test_a_list_may_be_sorted_by_what_was_taken(daemon: RunningDaemon) -> None:
         ("/reef/sessions?q=score:fair", "score:fair"),
         ("/reef/sessions?q=x&before=1&after=1", "exclude each other"),
         ("/reef/sessions?sort=size", "size"),
+        ("/reef/sessions?ids=" + ",".join(["ses_1"] * 501), "501 ids"),
         ("/reef/sessions?sort=tokens&q=x", "sort=tokens goes over all sessions"),
         ("/reef/sessions?sort=tokens&scenario=x", "sort=tokens goes over all sessions"),
         ("/reef/search?q=" + quote("since:never"), "since:never"),

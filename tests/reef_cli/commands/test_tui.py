@@ -149,8 +149,9 @@ def test_a_recording_of_the_real_daemon_is_played_without_it(served: Served, tmp
     [
         (("--record", "a", "--replay", "b"), "--record and --replay do not go together"),
         (("--speed", "2"), "--speed is of a recording"),
-        (("--replay", "a", "--speed", "0"), "--speed 0 is not between 0.1 and 100"),
-        (("--replay", "a", "--speed", "nan"), "--speed nan is not between 0.1 and 100"),
+        (("--replay", "a", "--speed", "0"), "--speed 0 is not a number between 0.1 and 100"),
+        (("--replay", "a", "--speed", "nan"), "--speed nan is not a number between 0.1 and 100"),
+        (("--replay", "a", "--speed", "fast"), "--speed fast is not a number between 0.1 and 100"),
         (("--replay", "/nowhere/a"), "cannot read /nowhere/a: No such file or directory"),
         (("--record", "/dev/null"), "/dev/null is there already"),
     ],

@@ -5,7 +5,7 @@ import pytest
 from daemon.core.paths import Home
 from daemon.core.paths import home as named_home
 from reef_cli import lifecycle
-from reef_cli.tui.themes import THEMES, Theme
+from reef_cli.tui.themes import THEMES, Theme, style
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.reef_cli.tui.seen import dashboard
 
@@ -21,12 +21,12 @@ async def test_a_daemon_that_dies_and_comes_back(reef_home: Home, fake: FakeDaem
         assert "session 3" in seen.marked  # what was read stays
         await seen.press("0")  # what others said of it is the daemon's to know
         await seen.shows("s starts it")
-        assert "(Enter open)  + good" in seen.screen
+        assert "(Enter open)  (/ filter)  + good" in seen.screen
         fake.sessions.append(session(4))
         fake.start()
         await seen.until(lambda: "session 4" in seen.marked)
         assert "! the daemon" not in seen.screen
-        assert "Enter open  + good" in seen.screen
+        assert "Enter open  / filter  + good" in seen.screen
 
 
 async def test_s_starts_the_daemon(reef_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +81,23 @@ async def test_ctrl_c_twice_leaves(reef_home: Home, fake: FakeDaemon) -> None:
 async def test_themes_show_the_same_text(reef_home: Home, fake: FakeDaemon, theme: Theme) -> None:
     fake.sessions = [session(1, score=1.0)]
     async with dashboard(reef_home, theme=theme) as seen:
-        await seen.until(lambda: "> 11:59:00 pi" in seen.marked)
+        await seen.until(lambda: "> 11:59:00" in seen.marked)
         assert "+ good" in seen.marked
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_each_theme_looks_as_its_table_says(reef_home: Home, fake: FakeDaemon, theme: Theme) -> None:
+    """Drawn: what is good, what is bad, what is wrong."""
+    fake.sessions = [session(1, score=1.0), session(2, score=0.0), session(3)]
+    async with dashboard(reef_home, theme=theme) as seen:
+        await seen.until(lambda: "session 3" in seen.marked)
+        fake.stop()
+        await seen.shows("! the daemon")
+        for text, role in (("+ good", "good"), ("- bad", "bad"), ("! the daemon", "error")):
+            strip = next(strip for strip in seen.app.screen._compositor.render_strips() if text in strip.text)
+            colours = {str(segment.style.color) for segment in strip if segment.style}
+            assert str(style(theme, role).color) in colours, text
+        fake.start()
 
 
 async def test_without_colour(reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> None:

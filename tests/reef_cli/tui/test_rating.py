@@ -17,7 +17,7 @@ from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fi
 from tests.reef_cli.tui.screens.test_trace import HOSTILE, sample
 from tests.reef_cli.tui.seen import Seen, dashboard
 
-COVERS = ("reef_cli/tui/screens/rated.py",)
+COVERS = ("reef_cli/tui/screens/rated.py", "reef_cli/tui/acts.py")
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 
@@ -168,6 +168,21 @@ def test_what_is_refused_is_told_and_no_longer_waits(served: Served) -> None:  #
         until(lambda: any("has no answer to rate" in one for one in told[1:]), "not cleared")
         mine.undo()
         assert told[-1].startswith("nothing was rated here yet")
+
+
+def test_of_many_what_is_refused_is_told_and_the_rest_is_stored(served: Served) -> None:  # noqa: F811
+    receipt = served.ask("beside two that are gone")
+    record = served.daemon.get(f"/reef/records/{receipt}")
+    gone = {"receipt": "rec_00000000000000000000000000", "session": "ses_1", "scenario": "default"}
+    with ratings(served) as (mine, told):
+        mine.rate_many([gone, record, {**gone, "receipt": "rec_00000000000000000000000001"}], 1.0)
+        until(lambda: len(told) == 2, "both told")
+        assert told[0] == f"+ good: {receipt}; z takes it back"
+        assert told[1].startswith("refused: scenario 'default' has no record")
+        assert told[1].endswith(", and 1 more")
+        mine.undo()
+        until(lambda: f"undone: + good on {receipt}" in told, "undone")
+    assert standing(served, receipt) == []
 
 
 def test_a_disk_that_takes_nothing_is_told(reef_home: Home) -> None:

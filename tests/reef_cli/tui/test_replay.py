@@ -145,6 +145,8 @@ def test_pages_that_nobody_asked_for_then(play: Play) -> None:
     assert ([row["seq"] for row in page["items"]], page["next"], page["total"]) == ([7, 6, 5], "5", 9)
     page = player.get("/reef/sessions", after=7, limit=6)
     assert ([row["seq"] for row in page["items"]], page["next"]) == ([8, 9], None)
+    named = player.get("/reef/sessions", ids=",".join(session(n)["id"] for n in (7, 5, 700)))
+    assert [row["seq"] for row in named["items"]] == [7, 5]
     with pytest.raises(NotFound, match="the recording has no answer to"):
         player.get("/reef/sessions", q="agent:codex", limit=6)
     with pytest.raises(NotFound, match="/reef/traces/x"):

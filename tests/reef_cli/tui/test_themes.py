@@ -47,9 +47,13 @@ def luminance(one: Color) -> float:
 @pytest.mark.parametrize("theme", [theme for theme in THEMES if theme != "ansi"])
 def test_every_role_can_be_read(theme: Theme) -> None:
     """A contrast of at least 4.5 : 1 with the background (WCAG 2.2, success criterion 1.4.3)."""
-    ground = Color.parse(textual_themes()[theme].to_color_system().generate()["background"])
-    for role in ROLES:
-        low, high = sorted((luminance(ground), luminance(colour(theme, role))))
+    drawn = textual_themes()[theme].to_color_system().generate()
+    ground = Color.parse(drawn["background"])
+    words = {role: colour(theme, role) for role in ROLES} | {
+        name: Color.parse(drawn[name]) for name in ("primary", "foreground")
+    }
+    for role, one in words.items():
+        low, high = sorted((luminance(ground), luminance(one)))
         assert (high + 0.05) / (low + 0.05) >= 4.5, role
 
 

@@ -91,3 +91,32 @@ def test_an_empty_list_wants_nothing() -> None:
     window = Window()
     window.tail([], 0)
     assert (window.want(0, 19), window.total) == (None, 0)
+
+
+def test_lines_are_unfolded_under_their_row_and_folded_again() -> None:
+    window = at_the_end()
+    lines = [Row(f"line{n}", ("",), seq=950, under="id950") for n in range(3)]
+    window.unfold(Row("id950", ("open",), seq=950), lines)
+    place = window.index("id950")
+    assert place == 949
+    assert [window.row(place + n).id for n in range(5)] == ["id950", "line0", "line1", "line2", "id951"]  # type: ignore[union-attr]
+    assert (window.base, window.end, window.total) == (900, 1003, 1003)
+    window.unfold(Row("id950", ("open",), seq=950), lines[:1])
+    assert window.total == 1001
+    window.unfold(Row("id950", ("950",), seq=950), [])
+    assert shown(window) == list(range(901, 1001))
+
+
+def test_a_list_that_nobody_counts_has_one_row_for_what_is_not_loaded() -> None:
+    window = Window()
+    window.tail(rows(10, 20), None, floor=5)
+    assert (window.base, window.total, window.counted) == (1, 12, False)
+    assert window.want(0, 5) == Want("before", 10)
+    window.before(rows(1, 4), whole=False)
+    assert (window.base, window.total) == (1, 16)
+    window.tail(rows(15, 30), None, floor=15)
+    assert shown(window) == [1, 2, 3, 4, *range(10, 31)]
+    window.tail(rows(31, 32), None, floor=31)  # what is between was not looked at
+    assert (shown(window), window.base, window.total) == ([31, 32], 1, 3)
+    window.tail(rows(31, 33), None, floor=0)
+    assert (window.base, window.total) == (0, 3)

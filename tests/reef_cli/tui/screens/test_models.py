@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from daemon.core.paths import Home
+from tests.fakes import gguf
 from tests.fakes.daemon import running_daemon
 from tests.fakes.dashboard import ENGINES, FakeDaemon, model
 from tests.reef_cli.tui.seen import Seen, dashboard
@@ -50,7 +52,7 @@ async def test_an_engines_state_moves_without_a_request(reef_home: Home, models:
 async def test_enter_shows_all_about_one_live(reef_home: Home, models: FakeDaemon) -> None:
     async with opened(reef_home, select="embedded") as seen:
         await seen.press("enter")
-        await seen.shows("tokens per second 45.3", "cache hit         0.62")
+        await seen.shows("tokens per second 45.3", "cache hit         0.62", "memory            512.0 MB")
         models.emit("engine", [ENGINES[0] | {"tokens_per_second": 12.5}])
         await seen.shows("tokens per second 12.5")
         await seen.press("u")
@@ -58,7 +60,7 @@ async def test_enter_shows_all_about_one_live(reef_home: Home, models: FakeDaemo
         await seen.press("escape")
         await seen.select("gemma")
         await seen.press("enter")
-        await seen.shows("bytes             145.0 MB (145000000 bytes)", "active            no")
+        await seen.shows("size              145.0 MB (145000000 bytes)", "active            no")
         await seen.press("u", "y")
         await seen.shows("active            yes", "gemma answers from now on")
         await seen.press("q")
@@ -101,6 +103,22 @@ async def test_none_yet_and_the_way_to_one(reef_home: Home) -> None:
             await seen.shows("? missing", "no model yet", "reef models add default")
             await seen.press("G", "u")
             await seen.shows("no model is selected")
+
+
+async def test_a_real_daemon_answers_with_another(reef_home: Home, tmp_path: Path) -> None:
+    with running_daemon(reef_home) as daemon:
+        for seed, name in enumerate(("first", "second")):
+            (tmp_path / f"{name}.gguf").write_bytes(gguf.make(seed=seed))
+        daemon.control("POST", "/reef/models", {"source": str(tmp_path / "first.gguf")})
+        async with dashboard(reef_home) as seen:
+            await seen.press("4")
+            await seen.shows("first              * answers", ". asleep")
+            daemon.control("POST", "/reef/models", {"source": str(tmp_path / "second.gguf")})
+            await seen.shows("second             there")  # without a key: the daemon told
+            await seen.select("second")
+            await seen.press("u", "y")
+            await seen.shows("second             * answers", "first              there")
+        assert [model["active"] for model in daemon.get("/reef/models")["items"]] == [False, True]
 
 
 async def test_without_a_daemon(reef_home: Home) -> None:

@@ -167,6 +167,12 @@ async def test_a_task_is_made_of_a_question(served: Served, size: tuple[int, int
         seen.golden(f"task-{size[0]}x{size[1]}")
         await seen.press("ctrl+u", *"form:one_sentence", "enter")
         await seen.shows("task added: tsk_", "in the gate set")
+        await seen.press("z")
+        await seen.shows("is removed again")
+        await seen.press("t")
+        await seen.shows("A task: what is asked")
+        await seen.press(*"form:one_sentence", "enter")
+        await seen.shows("task added: tsk_")
         await seen.press("t")
         await seen.shows("A task: what is asked")
         await seen.press(*"form:one_sentence", "shift+tab", "end", *" now", "enter")
@@ -198,6 +204,10 @@ async def test_without_a_daemon_pins_and_tasks_say_why(reef_home: Home) -> None:
             await at(seen, "session 1")
             await asyncio.to_thread(fake.stop)
             await seen.shows("! the daemon")
+            seen.app.desk.ratings.made("tsk_1")
+            for _ in range(2):  # it can be tried again
+                await seen.press("k", "z")
+                await seen.shows("the daemon is not running (reef start)")
             for key in ("asterisk", "t"):
                 await seen.press("k", key)
                 await seen.shows(": s starts it")

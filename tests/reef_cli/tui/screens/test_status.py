@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from daemon.core.errors import NotFound
 from daemon.core.paths import Home
 from reef_cli.checks import Check
 from reef_cli.tui.screens import status as screen
@@ -33,11 +34,11 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @asynccontextmanager
-async def opened(home: Home, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Seen]:
+async def opened(home: Home, size: tuple[int, int] = (80, 24), troubles: str = "2 troubles") -> AsyncIterator[Seen]:
     async with dashboard(home, size) as seen:
         await seen.shows("nothing yet", "embedded: ready")
         await seen.press("6")
-        await seen.shows("[6 status]", "checks: 2 troubles")
+        await seen.shows("[6 status]", f"checks: {troubles}")
         yield seen
 
 
@@ -76,6 +77,18 @@ async def test_a_fix_is_copied_as_it_can_be_run(reef_home: Home, fake: FakeDaemo
         await seen.select("fix: reef models")
         await seen.press("y")
         await seen.shows("sent to the terminal: reef models add default")
+
+
+async def test_checks_that_cannot_go_on_can_be_made_again(
+    reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(place: Home) -> Iterator[Check]:
+        yield _MADE[1]
+        raise NotFound("no such thing", hint="reef restart")
+
+    monkeypatch.setattr(screen, "everything", broken)
+    async with opened(reef_home, troubles="1 trouble") as seen:
+        await seen.shows("no such thing (reef restart)", "  r check")
 
 
 async def test_a_daemon_that_goes(reef_home: Home, fake: FakeDaemon, checks: list[int]) -> None:

@@ -18,19 +18,22 @@ def sample() -> list[dict[str, object]]:
     day = 86_400 * 10**9
     return [
         session(1, title="an old one", updated_ns=NOW - 400 * day, agent=None, score=0.5, reports=1),
-        session(2, title="set up the project with uv", updated_ns=NOW - 3 * day, turns=12, prompt_tokens=1_234_567),
+        session(2, title="set up the project with uv", updated_ns=NOW - 3 * day, turns=12, prompt_tokens=1_234_567,
+                cost_usd=1.25, duration_us=180_000_000, records=18, subagents=2, side=3, retries=1),
         session(3, title=HOSTILE, agent="\x1b[31mred", updated_ns=NOW - day, score=0.0, reports=1),
         session(4, title="漢字 und 👨‍👩‍👧 emoji 👍🏽 stand in line", agent="claude-code", score=1.0, reports=1),
-        session(5, title="a note was left here", scenario="work/api", reports=1),
-        session(6, title=" ".join(["a long request that does not fit in any row"] * 5), turns=3),
-    ]
+        session(5, title="a note was left here", scenario="work/api", reports=1, side=1, cost_usd=0.0123),
+        session(7, title="it broke off", status="error", release_id="base"),
+        session(8, title=" ".join(["a long request that does not fit in any row"] * 5), turns=3),
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 24), (120, 36), (240, 12)])
 async def test_golden(reef_home: Home, fake: FakeDaemon, size: tuple[int, int]) -> None:
     fake.sessions = sample()
     async with dashboard(reef_home, size) as seen:
-        await seen.shows("a long request", "embedded: ready")
+        await seen.until(lambda: seen.app.desk.engine)
+        await seen.shows("> ")
         seen.golden(f"traces-{size[0]}x{size[1]}")
 
 
@@ -39,13 +42,13 @@ async def test_every_line_is_as_wide_as_the_screen(reef_home: Home, fake: FakeDa
     """Wide characters, joiners and control characters do not shift what stands right of them."""
     fake.sessions = sample()
     async with dashboard(reef_home, size) as seen:
-        await seen.until(lambda: len(seen.panel.list.window.rows) == 6)
+        await seen.until(lambda: len(seen.panel.list.window.rows) == 7)
         assert {strip.cell_length for strip in seen.app.screen._compositor.render_strips()} == {size[0]}
 
 
 async def test_hostile_titles_are_spelled_out(reef_home: Home, fake: FakeDaemon) -> None:
     fake.sessions = sample()
-    async with dashboard(reef_home, (160, 24)) as seen:
+    async with dashboard(reef_home, (200, 24)) as seen:
         await seen.shows("\\x1b]0;owned\\x07", "[bold red]markup[/]", "\\u202egnp.exe", "[@click=app.exit]x[/]")
         assert "\x1b" not in seen.screen
         assert "\u202e" not in seen.screen

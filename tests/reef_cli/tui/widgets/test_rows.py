@@ -54,3 +54,44 @@ async def test_the_wheel_takes_the_selection_along_and_stops_following() -> None
         shown.scroll_to(y=10, animate=False)
         await pilot.pause()
         assert (shown.cursor, shown.follow) == ("13", False)
+
+
+def test_a_column_may_be_there_only_where_the_list_is_narrower() -> None:
+    columns = (Column("short", 2, most=20), Column("long", 8, least=20), Column("rest"))
+    assert aligned(columns, ("+3", "three", "rest"), 19).split() == ["+3", "rest"]
+    assert aligned(columns, ("+3", "three", "rest"), 20).split() == ["three", "rest"]
+
+
+async def test_marks_are_of_rows_and_a_range_goes_from_the_last() -> None:
+    app = Small()
+    async with app.run_test(size=(20, 8)) as pilot:
+        await pilot.pause()
+        shown = app.query_one(RowList)
+        shown.all(rows(*"abcdefgh"))
+        shown.to(1)
+        assert not shown.mark_range()
+        shown.mark()
+        shown.to(3)
+        assert shown.mark_range()
+        assert list(shown.marks) == ["b", "c", "d"]
+        shown.mark()
+        shown.all(rows(*"xyabcdefgh"))
+        assert list(shown.marks) == ["b", "c"]
+        shown.all(rows(*"xyz"))
+        assert not shown.mark_range()  # the last mark is not loaded
+        shown.unmark()
+        assert not shown.marks
+
+
+async def test_a_list_that_becomes_short_is_followed_on() -> None:
+    app = Small()
+    async with app.run_test(size=(20, 4)) as pilot:
+        await pilot.pause()
+        shown = app.query_one(RowList)
+        shown.all(rows(*"abcdefgh"))
+        shown.to_end()
+        for few in ((), ("x",), tuple("abcdefgh"), ("y", "z")):
+            shown.all(rows(*few))
+            await pilot.pause()
+            assert shown.follow
+            assert shown.cursor == (few[-1] if few else None)

@@ -1,0 +1,115 @@
+"""Hostile text on every screen and dialog is shown, inert (BUGS B221, B222, B224, B226); every size is survived."""
+
+import pytest
+from rich.cells import cell_len
+from textual.widgets import Input, TextArea
+
+from daemon.core.paths import Home
+from reef_cli.tui.settings import DEFAULTS
+from reef_cli.tui.widgets.rows import RowList
+from tests.fakes.dashboard import FakeDaemon, session
+from tests.reef_cli.tui.seen import Seen, dashboard
+from tests.reef_cli.tui.tour import MARKUP, hostile, strips, walk
+
+#: Where at least the beginning of a text from outside is in sight.
+SHOWING = {
+    *("traces", "trace", "unfolded", "releases", "release", "diff", "jobs", "job", "models", "model", "logs"),
+    *("stop in jobs", "note in traces", "command", "said", "banner"),
+}
+
+
+def inert(seen: Seen, name: str) -> None:
+    """No character that a terminal acts on; every line as wide as the terminal."""
+    for strip in strips(seen):
+        assert strip.text.isprintable(), (name, strip.text)
+        assert cell_len(strip.text) == seen.app.size.width, (name, strip.text)
+
+
+async def test_hostile_text_is_inert_everywhere(reef_home: Home, fake: FakeDaemon) -> None:
+    hostile(reef_home, fake)
+    visited = set()
+    async with dashboard(reef_home, (240, 60)) as seen:
+        async for name in walk(seen, reef_home):
+            visited.add(name)
+            await seen.pilot.pause()
+            inert(seen, name)
+            if name in SHOWING:
+                await seen.shows(*MARKUP)
+    assert visited >= SHOWING
+
+
+@pytest.mark.parametrize("size", [(40, 24), (80, 10), (20, 6), (8, 3)])
+async def test_every_size_is_survived(reef_home: Home, fake: FakeDaemon, size: tuple[int, int]) -> None:
+    hostile(reef_home, fake)
+    async with dashboard(reef_home, size) as seen:
+        async for name in walk(seen, reef_home):
+            await seen.pilot.pause()
+            inert(seen, name)
+
+
+async def test_ten_lines_hide_nothing_that_matters(reef_home: Home, fake: FakeDaemon) -> None:
+    """What is wrong, the selected line, what was said, help and the way out; in 40 columns, too."""
+    fake.sessions = [session(n, title="x y z") for n in range(1, 50)]
+    async with dashboard(reef_home, (40, 10), settings=DEFAULTS) as seen:
+        await seen.until(lambda: "x y z" in seen.marked)
+        fake.stop()
+        await seen.shows("! the daemon")
+        await seen.press("0")
+        await seen.until(lambda: "x y z" in seen.marked)
+        lines = seen.screen.splitlines()
+        assert lines[0].startswith("Reef [1 traces]")
+        assert lines[-1].endswith("? help  q quit")
+        assert sum("x y z" in line for line in lines) >= 4
+        assert any("the daemon" in line for line in lines[-3:-1])
+        fake.start()
+
+
+async def test_the_terminal_changes_while_traces_stream(reef_home: Home, fake: FakeDaemon) -> None:
+    """The focus stays in the list, the end is followed, and what is read stays in sight."""
+    fake.sessions = [session(n) for n in range(1, 200)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 199" in seen.marked)
+        for n, size in enumerate(((40, 10), (240, 60), (80, 24), (20, 5), (120, 36), (41, 11), (80, 24))):
+            fake.record(session(200 + n))
+            await seen.pilot.resize_terminal(*size)
+            inert(seen, str(size))
+            assert seen.app.focused is seen.panel.list
+        await seen.until(lambda: "session 206" in seen.marked)
+        await seen.press("k", "k")
+        await seen.until(lambda: "session 204" in seen.marked)
+        for size in ((60, 9), (200, 50), (80, 24)):
+            fake.record(session(300 + size[0]))
+            await seen.pilot.resize_terminal(*size)
+            inert(seen, str(size))
+        await seen.until(lambda: "session 204" in seen.marked)
+        await seen.shows("3 new")
+
+
+@pytest.mark.parametrize(("place", "opens"), [("1", "c"), ("1", "slash"), ("5", "slash"), ("1", "colon")])
+async def test_where_one_types_a_letter_is_a_letter(reef_home: Home, fake: FakeDaemon, place: str, opens: str) -> None:
+    fake.sessions = [session(1)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 1" in seen.marked)
+        await seen.press(place)
+        await seen.until(lambda: isinstance(seen.app.focused, RowList))
+        await seen.press(opens)
+        await seen.until(lambda: isinstance(seen.app.focused, Input | TextArea))
+        box = seen.app.focused
+        await seen.press(*"qjk+-0cz1?")
+        assert seen.app.focused is box
+        assert isinstance(box, Input | TextArea)
+        assert (box.value if isinstance(box, Input) else box.text) == "qjk+-0cz1?"
+        await seen.press("escape")
+        await seen.until(lambda: isinstance(seen.app.focused, RowList))
+        assert fake.posts == []
+
+
+async def test_a_click_leaves_the_list_its_focus(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.sessions = [session(n) for n in range(1, 9)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 8" in seen.marked)
+        for place in ((5, 0), (5, 22), (5, 23), (5, 3)):  # the bar, what was said, the keys, a row
+            await seen.pilot.click(offset=place)
+        await seen.until(lambda: "session 8" not in seen.marked)
+        await seen.press("G")
+        await seen.until(lambda: "session 8" in seen.marked)

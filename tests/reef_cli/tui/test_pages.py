@@ -1,0 +1,91 @@
+"""How pages of a filtered list join the window: short ones, empty ones, from either end."""
+
+from pathlib import Path
+from typing import Any
+
+from daemon.core.client import Client
+from daemon.core.rows import Order
+from reef_cli.tui.pages import Asked, Pages
+from reef_cli.tui.window import MOST, PAGE, Row, Want, Window
+
+BUGS = Asked("bug")
+
+
+def rows(*seqs: int) -> list[Row]:
+    return [Row(f"id{n}", (str(n),), seq=n) for n in seqs]
+
+
+def told(next: int | None) -> dict[str, Any]:
+    return {"items": [], "next": None if next is None else str(next), "total": None}
+
+
+def pages() -> tuple[Pages, Window]:
+    window = Window()
+    return Pages(Client(Path("/nowhere")), window), window
+
+
+def shown(window: Window) -> tuple[list[int], int, int]:
+    return [row.seq for row in window.rows], window.base, window.total
+
+
+def test_only_all_sessions_by_activity_are_counted() -> None:
+    assert Asked().counted
+    assert not BUGS.counted
+    assert not Asked(order=Order.COST).counted
+
+
+def test_what_lies_far_below_is_looked_for_page_by_page() -> None:
+    of, window = pages()
+    of.newest(BUGS, told(9000), [], 0)
+    assert (of.want((0, 19)), shown(window)) == (Want("before", 9000), ([], 1, 1))
+    of.join(Want("before", 9000), [], told(8000))
+    of.join(Want("before", 8000), rows(7100, 7900), told(7000))
+    assert shown(window) == ([7100, 7900], 1, 3)
+    assert of.end == 7900
+    assert of.want((0, 19)) == Want("before", 7000)  # not 7100: there is nothing between
+    of.join(Want("before", 7000), rows(5), told(None))
+    assert (of.want((0, 19)), shown(window)) == (None, ([5, 7100, 7900], 0, 3))
+
+
+def test_what_came_later_joins_however_far_it_lies() -> None:
+    of, window = pages()
+    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.later(rows(9000))
+    assert shown(window) == ([600, 700, 9000], 1, 4)
+    assert of.end == 9000
+    assert of.want((1, 3)) == Want("before", 500)
+    of.later(rows(*range(9001, 9001 + MOST)))  # the oldest ones are dropped: they are asked for again
+    assert of.want((1, 3)) == Want("before", 9001)
+
+
+def test_another_query_begins_anew() -> None:
+    of, window = pages()
+    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.newest(Asked(), {"items": [], "next": "100", "total": 1000}, rows(*range(901, 1001)), 0)
+    assert (window.base, window.total, window.counted) == (900, 1000, True)
+    of.newest(BUGS, told(None), rows(600, 700), 0)
+    assert shown(window) == ([600, 700], 0, 2)
+
+
+def test_the_other_end_is_a_page_away() -> None:
+    of, window = pages()
+    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.from_start = True
+    assert of.want((0, 19)) == Want("jump", 0)
+    of.join(Want("jump", 0), rows(*range(1, PAGE + 1)), told(100))
+    assert shown(window) == (list(range(1, PAGE + 1)), 0, PAGE + 1)
+    assert of.want((90, 99)) == Want("after", 100)
+    of.join(Want("after", 100), rows(600, 700), told(None))
+    assert (window.base, window.end, window.total) == (0, 102, 102)
+
+
+def test_a_page_that_comes_too_late_is_seen() -> None:
+    of, _ = pages()
+    of.newest(BUGS, told(500), rows(600, 700), 0)
+    want = Want("before", 500)
+    edge = of.edge(want)
+    of.later(rows(800))
+    assert of.edge(want) == edge  # the other end moved
+    assert of.edge(Want("after", 700)) != 700
+    of.join(want, rows(400), told(300))
+    assert of.edge(want) != edge
