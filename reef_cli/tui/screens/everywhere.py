@@ -1,4 +1,5 @@
-"""What means the same on every screen, apart from moving about: palette, hints, copying, themes, suspending."""
+"""What means the same on every screen, apart from moving about: palette, hints, copying, themes, suspending,
+starting the daemon."""
 
 import asyncio
 import os
@@ -109,3 +110,19 @@ def suspend(panel: "Panel") -> None:
         panel.say("this terminal has no shell to go back to")
     else:
         panel.app.action_suspend_process()
+
+
+def start(panel: "Panel") -> None:
+    """The daemon, in the background."""
+    from reef_cli.lifecycle import ensure_daemon
+
+    async def run() -> None:
+        try:
+            await asyncio.to_thread(ensure_daemon, panel.desk.home)
+        except ReefError as error:
+            panel.say(f"{error.message} ({error.hint or 'reef doctor'})")
+        else:
+            panel.say("the daemon runs")
+
+    panel.say("starting the daemon …")
+    panel.run_worker(run())

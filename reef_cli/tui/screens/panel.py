@@ -289,15 +289,4 @@ class Panel(Screen[None]):
         everywhere.send(self, text, what)
 
     def do_start(self) -> None:
-        self.say("starting the daemon …")
-        self.run_worker(self._starting())
-
-    async def _starting(self) -> None:
-        from reef_cli.lifecycle import ensure_daemon
-
-        try:
-            await off_loop(ensure_daemon, self.desk.home)
-        except ReefError as error:
-            self.say(f"{error.message} ({error.hint or 'reef doctor'})")
-        else:
-            self.say("the daemon runs")
+        everywhere.start(self)

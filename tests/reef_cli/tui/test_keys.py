@@ -116,7 +116,7 @@ async def test_help_is_wrapped_again_when_the_terminal_changes(reef_home: Home, 
         await seen.shows("│               reef traces show ID")
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 240])
 async def test_the_footer_keeps_help_and_quit(reef_home: Home, fake: FakeDaemon, width: int) -> None:
     async with dashboard(reef_home, (width, 10)) as seen:
         await seen.until(lambda: "quit" in seen.screen)
