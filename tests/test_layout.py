@@ -16,8 +16,9 @@ from recipes.lora.environment import TORCH
 ROOT = Path(__file__).parents[1]
 SOURCES = ("reef_cli", "daemon", "adapters", "recipes")
 TOP_LEVEL = {
-    "reef_cli", "daemon", "adapters", "recipes", "harness_templates", "tests", "bench", "requirements", "constraints",
-    "pyproject.toml", "install.sh", "README.md", "AGENTS.md", "CHANGELOG.md", "LICENSE", ".ci", ".gitignore",
+    "reef_cli", "daemon", "adapters", "recipes", "harness_templates", "tests", "assets", "bench", "requirements",
+    "constraints", "pyproject.toml", "install.sh", "README.md", "AGENTS.md", "CHANGELOG.md", "LICENSE", ".ci",
+    ".gitignore",
 }  # fmt: skip
 
 FILE_LINES = 500

@@ -97,6 +97,8 @@ class Logs(Panel):
 
     def _read(self, name: str) -> tuple[list[str], bool]:
         """The lines that came; True: all of a log that was not read before."""
+        if self.desk.replay:
+            return [], self._tail is None
         path = logfile.path_of(self.desk.home, name)
         if self._tail is not None and self._tail.path == path:
             return [line[:_LONGEST] for line in self._tail.more()], False
@@ -133,6 +135,8 @@ class Logs(Panel):
         self.foot.refresh()
 
     def nothing(self) -> str:
+        if self.desk.replay:
+            return "a recording has no logs"
         if self._held and (self._level or self._words):
             return "no such line: l and / say which are shown"
         return (

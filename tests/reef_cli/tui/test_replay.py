@@ -13,7 +13,7 @@ from daemon.core.errors import Conflict, NotFound, Unreachable, UsageError
 from daemon.core.paths import Home
 from reef_cli.tui.recording import Tape
 from reef_cli.tui.replay import FIXED, Replay, load
-from tests.fakes.dashboard import NOW, FakeDaemon, session
+from tests.fakes.dashboard import NOW, FakeDaemon, session, status
 from tests.reef_cli.tui.screens.test_trace import sample
 from tests.reef_cli.tui.seen import Seen
 from tests.reef_cli.tui.seen import dashboard as shown
@@ -101,6 +101,20 @@ async def test_nothing_can_be_changed(reef_home: Home, play: Play) -> None:
         assert "Note on" not in seen.screen
     with pytest.raises(Conflict, match="this is a recording"):
         player.post("/reef/report", {})
+
+
+async def test_nothing_of_this_machine_is_shown(reef_home: Home, play: Play) -> None:
+    reef_home.log.write_text("a line of this machine's log\n")
+    player = play(*events(1, (0.0, "engine", [])), *answer(2, "/reef/status", status()))
+    async with dashboard(reef_home, player) as seen:
+        await seen.press("5")
+        await seen.shows("a recording has no logs")
+        assert "a line of" not in seen.screen
+        await seen.press("6")
+        await seen.shows("runs since")
+        assert "checks" not in seen.screen
+        await seen.press("r")
+        await seen.shows(FIXED)
 
 
 async def test_the_daemon_goes_in_it_as_it_did(reef_home: Home, play: Play) -> None:
