@@ -149,7 +149,7 @@ class Traces(Rated):
     def _show_state(self) -> None:
         """What is marked, how the list is filtered and sorted, and what waits at its end."""
         marked = f"{len(self.list.marks)} marked" if self.list.marks else ""
-        new = f"↓ {len(self.waiting)} new (f)" if self.waiting else ""
+        new = f"↓ {len(self.waiting)} new ({self.desk.key('follow')})" if self.waiting else ""
         self.said.show(right=" · ".join(filter(None, (marked, self.pages.told(), new))))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
