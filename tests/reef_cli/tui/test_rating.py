@@ -1,6 +1,7 @@
 """Feedback from the dashboard on the real daemon: in the store, reversible, beside somebody else's."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from daemon.core.client import Client
 from daemon.core.paths import Home
 from reef_cli.tui.rating import Ratings
-from tests.fakes.daemon import RunningDaemon, start, until
+from tests.fakes.daemon import RunningDaemon, running_daemon, start, until
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.fakes.provider import Turn, running_provider
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
@@ -193,6 +194,40 @@ def test_a_disk_that_takes_nothing_is_told(reef_home: Home) -> None:
     mine.close()
     assert told[0].startswith("not kept: ")
     assert mine.pending("ses_1") == ""
+
+
+async def test_it_is_shown_as_stored_only_when_the_daemon_said_so(served: Served) -> None:  # noqa: F811
+    receipt = await asyncio.to_thread(served.ask, "rated while it froze")
+    async with dashboard(served.home) as seen:
+        await opened(seen, "rated while it froze")
+        served.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            await seen.press("plus")
+            await seen.until(lambda: "+ good …" in seen.marked)
+        finally:
+            served.daemon.process.send_signal(signal.SIGCONT)
+        await seen.until(lambda: "+ good" in seen.marked and "…" not in seen.marked)
+    assert standing(served, receipt) == [(1.0, None)]
+
+
+def test_a_daemon_that_is_killed_while_it_stores_stores_each_once(reef_home: Home) -> None:
+    with running_provider() as provider:
+        provider.turns = (Turn("an answer"),)
+        told: list[str] = []
+        with running_daemon(reef_home, provider.config()) as daemon:
+            receipts = [ask(daemon, f"asked before the kill {n}") for n in range(40)]
+            records = [daemon.get(f"/reef/records/{receipt}") for receipt in receipts]
+            mine = Ratings(reef_home, Client(reef_home.socket), told.append)
+            for n, record in enumerate(records):
+                mine.rate_many([record], n % 2)
+            mine.note_many(records, "all")
+            until(lambda: len(told) > 10, "some are stored")
+            daemon.kill()
+        with running_daemon(reef_home, provider.config()) as daemon:
+            mine.wake()
+            until(lambda: "noted: 40 answers; z takes them back" in told, "all are stored")
+            assert [given(daemon, one) for one in receipts] == [[(n % 2, None), (None, "all")] for n in range(40)]
+        mine.close()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
