@@ -27,8 +27,8 @@ class Asked:
 
 
 class Pages:
-    """``shown`` is what the window answers; ``end``: the place of its newest row when it was last at the end;
-    ``from_start``: its other end is wanted."""
+    """``shown`` is what the window answers; ``end``: up to where all that fits is in it; ``from_start``: its other end
+    is wanted."""
 
     def __init__(self, client: Client, window: Window) -> None:
         self._client = client

@@ -10,6 +10,7 @@ from typing import Any
 from daemon.core.client import Client
 from daemon.core.errors import ReefError
 from reef_cli import conversation, diagnostics, output, pages
+from reef_cli.tui.keys import KEYS
 
 _SHOWN = 10
 _HELP = (
@@ -27,13 +28,20 @@ def run(client: Client, run_command: Callable[[list[str]], object]) -> None:
             if words == ["list"]:
                 sessions = _listed(client)
             elif words in (["help"], ["?"]):
-                output.line(_HELP)
+                _help()
             elif len(words) == 1 and words[0].isascii() and words[0].isdigit():
                 _read(client, sessions, int(words[0]))
             else:
                 run_command(words)
         except ReefError as error:
             diagnostics.failure(error, as_json=False)
+
+
+def _help() -> None:
+    """What the dashboard's keys do, as the commands that do the same."""
+    output.line(_HELP)
+    for text, twin in dict.fromkeys((key.text, key.twin) for key in KEYS if key.twin and key.twin != "reef --help"):
+        output.line(f"{twin.removeprefix('reef ')}: {text}.")
 
 
 def _questions() -> Iterator[list[str]]:

@@ -20,6 +20,7 @@ from reef_cli.tui.window import Row
 
 #: The newest ones; older ones are for `reef jobs list --before`.
 _MOST = 500
+_LOG_SECONDS = 1.0
 _MARKS = {
     "queued": ". queued",
     "running": "> running",
@@ -125,6 +126,14 @@ class Log(Reading, _Stopping):
         self._plot()
         self.draw()
         self.foot.refresh()
+
+    def on_mount(self) -> None:
+        self.set_interval(_LOG_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """A process that prints tells nobody."""
+        if self._job["state"] == "running" and self.desk.lost is None and self.is_current:
+            self.reload.ask()
 
     def _plot(self) -> None:
         self.curves.show(self._job.get("curves", ()), *self.size)

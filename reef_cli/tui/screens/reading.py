@@ -3,49 +3,33 @@ all of it in the person's editor or pager."""
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from textual.app import ComposeResult, SuspendNotSupported
-from textual.binding import Binding
 from textual.events import Resize
-from textual.screen import ModalScreen
-from textual.widgets import Input
 
 from daemon.core.errors import ReefError
 from reef_cli.tui import outside
 from reef_cli.tui.screens.panel import Panel, off_loop
 from reef_cli.tui.text import inert, wrapped
+from reef_cli.tui.widgets.prompt import Prompt
 from reef_cli.tui.window import Row
 
 _DECORATION = re.compile("\x1b\\[\\d*m")
 
 
-class Find(ModalScreen[str | None]):
-    """One line for the words to find, above the keys. Every letter is a letter here."""
-
-    DEFAULT_CSS = """
-    Find { background: transparent; align: left bottom; }
-    Find Input { border: none; height: 1; padding: 0; margin: 0 0 1 0; background: $panel; }
-    """
-    BINDINGS = [Binding("escape", "cancel", show=False)]  # noqa: RUF012
-
-    def __init__(self, before: str) -> None:
-        super().__init__()
-        self._before = before
-
-    def compose(self) -> ComposeResult:
-        box = Input(self._before, placeholder="find words in it; Enter: find, Esc: not")
-        box.cursor_blink = False
-        yield box
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
-
-
 class Reading(Panel):
     titled = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.prompt = Prompt("words to find in it; Enter: find, Esc: nothing")
+
+    def compose(self) -> ComposeResult:
+        for part in super().compose():
+            yield part
+            if part is self.list:
+                yield self.prompt
 
     def lines(self, width: int) -> Sequence[Row]:
         """What there is to read, in at most ``width`` columns."""
@@ -71,15 +55,15 @@ class Reading(Panel):
     # -- finding ------------------------------------------------------------------------------------
 
     def do_find(self) -> None:
-        def look(words: str | None) -> None:
-            if words is not None:
-                self.list.hit = words.lower()
-                self.list.refresh()
-                self.foot.refresh()
-                if words:
-                    self._seek(1)
+        self.prompt.open()
 
-        self.app.push_screen(Find(self.list.hit), look)
+    def on_prompt_left(self) -> None:
+        self.list.focus()
+        self.list.hit = self.prompt.value.lower()
+        self.list.refresh()
+        self.foot.refresh()
+        if self.list.hit:
+            self._seek(1)
 
     def do_next_hit(self) -> None:
         self._seek(1)

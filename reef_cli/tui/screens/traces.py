@@ -73,7 +73,7 @@ class Traces(Rated):
         await self._unfold_again(told["items"])
         if asked != self.asked:
             return  # it was typed on: the last one wins
-        if asked != self.pages.shown:
+        if changed := asked != self.pages.shown:
             self.list.follow = True
             self.say("")
         if self.list.follow or not self.list.window.rows:
@@ -81,7 +81,8 @@ class Traces(Rated):
             extra = sum(len(lines) for lines in self.unfolded.values())
             self.list.change(lambda _: self.pages.newest(asked, told, rows, extra))
             self._count(set())
-        self.daemon_changed()
+        if changed or not self.list.window.rows:
+            self.daemon_changed()
         self.fill.ask()
 
     async def _load_later(self, following: bool) -> None:
@@ -94,15 +95,13 @@ class Traces(Rated):
         told = await off_loop(self.pages.get, shown, after=self.pages.end, limit=PAGE)
         if shown != self.asked:
             return
-        if not following:
-            self._count({session["id"] for session in told["items"]})
-        elif told["next"] is None:
+        if following:
             await self._unfold_again(told["items"])
             rows = self._rows(told["items"])
             self.list.change(lambda _: self.pages.later(rows))
-            self._count(set())
-        else:
-            self.list.change(lambda window: window.clear())
+        self._count({session["id"] for session in told["items"]} if not following else set())
+        if told["next"] is not None and (following or not told["items"]):  # there is more to look at
+            self.pages.end = int(told["next"])
             self.reload.ask()
 
     async def _fill(self) -> None:
@@ -153,7 +152,7 @@ class Traces(Rated):
         if shown.order is not Order.ACTIVITY:
             parts.append(f"by {shown.order}")
         if self.waiting:
-            parts.append(f"↓ {len(self.waiting)} new (f)")
+            parts.append(f"↓ {len(self.waiting)} new ({self.desk.key('follow')})")
         self.said.show(right=" · ".join(parts))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:

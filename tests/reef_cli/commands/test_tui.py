@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
 from reef_cli.tui import plain
+from reef_cli.tui.keys import KEYS
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef, Result
 
@@ -45,6 +47,16 @@ def test_a_dumb_terminal_is_refused_with_a_hint(
     assert "ACCESSIBLE=1 reef" in result.err
 
 
+def test_a_mistake_in_the_settings_is_named(reef: Reef, reef_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("REEF_HOME", str(reef_home.root))
+    reef_home.dashboard.write_text("theme: pink\n")
+    result = reef("tui")
+    assert result.code == ExitCode.USAGE
+    assert f"{reef_home.dashboard}: theme: 'pink' is not one of dark, light, ansi, safe" in result.err
+
+
 def test_lines_for_those_who_listen(
     served: Served, run_reef: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +83,10 @@ def test_the_end_of_input_ends_the_lines(served: Served, capsys: pytest.CaptureF
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.StringIO("help\n"))
         plain.run(Client(served.home.socket), lambda words: None)
-    assert capsys.readouterr().out.count("Say a trace's number") == 2
+    said = capsys.readouterr().out
+    assert said.count("Say a trace's number") == 2
+    for key in KEYS:  # every action of the dashboard has its command here
+        assert f"{key.twin.removeprefix('reef ')}: {key.text}." in said or key.twin in ("", "reef --help")
 
 
 def on_a_pseudo_terminal(home: Home, *words: str, shown: bytes) -> tuple[int, bytes]:
@@ -101,6 +116,7 @@ def test_the_dashboard_opens_on_a_terminal_and_leaves_it_as_it_was(reef_home: Ho
     assert b"\x1b[?1049h" in seen
     assert b"\x1b[?1049l" in seen
     assert b"\x1b[?1000h" not in seen  # the mouse stays the terminal's
+    assert not re.search(rb"\x1b\](?:[012]|52);", seen)  # so do its title and its clipboard
 
 
 def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(reef_home: Home) -> None:

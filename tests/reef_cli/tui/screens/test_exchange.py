@@ -155,6 +155,30 @@ async def test_curl_from_each_of_the_screens(reef_home: Home, exchange: FakeDaem
         assert "\x1b" not in command
 
 
+@pytest.mark.parametrize(("key", "kind", "word"), [("R", Raw, "temperature"), ("d", Changes, "read from the cache")])
+async def test_keys_of_both_screens(
+    reef_home: Home, exchange: FakeDaemon, key: str, kind: type[Raw | Changes], word: str
+) -> None:
+    async with dashboard(reef_home, (120, 30)) as seen:
+        await opened(seen, key, kind)
+        await seen.shows(word)
+        await seen.press("slash", *word, "enter")
+        await seen.until(lambda: word in seen.marked)
+        await seen.press("n")
+        await seen.shows(f"not below: {word}")
+        await seen.press("N")
+        await seen.shows(f"not above: {word}")
+        for program in ("e", "p"):
+            await seen.press("g", program)
+            await seen.shows("this terminal cannot be handed to another program")
+        await seen.press("y")
+        await seen.shows("sent to the terminal: ")
+        await seen.press("question_mark")
+        await seen.shows(f"Keys in {seen.app.screen_stack[-2].place}")  # type: ignore[attr-defined]
+        await seen.press("escape", "q")
+        await seen.shows("an answer")
+
+
 async def test_what_the_daemon_does_not_have_is_said(reef_home: Home, exchange: FakeDaemon) -> None:
     exchange.closeup.bodies.clear()
     exchange.closeup.changes.clear()

@@ -68,6 +68,8 @@ async def test_enter_shows_the_log_live(reef_home: Home, jobs: FakeDaemon) -> No
         jobs.jobs[3]["log"].append("train: step 2 \x1b[31m")
         jobs.emit("job", jobs.jobs[3])
         await seen.until(lambda: "train: step 2 \\x1b[31m" in seen.marked)  # followed
+        jobs.jobs[3]["log"].append("a library's own words")  # of which no event tells
+        await seen.shows("a library's own words")
         await seen.press("q")
         await seen.shows("[3 jobs]", "> > running")
 

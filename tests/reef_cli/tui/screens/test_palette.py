@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from daemon.core.paths import Home
+from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.screens.command import CommandRun
-from reef_cli.tui.settings import DEFAULTS, load
+from reef_cli.tui.settings import DEFAULTS, Settings, load
 from reef_cli.tui.themes import style
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.reef_cli.tui.seen import Seen, dashboard
@@ -175,3 +176,15 @@ async def test_ctrl_z_where_there_is_no_shell(reef_home: Home, fake: FakeDaemon)
     async with dashboard(reef_home) as seen:
         await seen.press("ctrl+z")
         await seen.shows("this terminal has no shell to go back to")
+
+
+@pytest.mark.parametrize("place", list(LISTS))
+async def test_each_list_has_its_hint(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
+    """With the keys as they are bound."""
+    async with dashboard(reef_home, settings=Settings(keys={"help": ("B",)})) as seen:
+        await seen.until(lambda: seen.app.desk.lost is None)
+        await seen.press(str(list(LISTS).index(place) + 1))
+        await seen.until(lambda: seen.panel.place == place)
+        await seen.until(lambda: "B tells every key" in seen.panel.hint.left)
+        assert not seen.panel.hint.left.startswith("B tells")
+        assert "{" not in seen.panel.hint.left

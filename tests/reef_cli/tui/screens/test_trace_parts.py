@@ -180,9 +180,7 @@ async def test_words_are_found_also_where_they_are_folded(reef_home: Home, each:
         await opened(seen)
         await seen.press("n")
         await seen.shows("nothing is looked for yet: / finds")
-        await seen.press("g", "slash")
-        await seen.until(lambda: not isinstance(seen.app.screen, Trace))
-        await seen.press(*"Return", "enter")
+        await seen.press("g", "slash", *"Return", "enter")
         await seen.until(lambda: "return 'one'" in seen.marked)
         found = []
         for _ in range(20):
@@ -198,10 +196,31 @@ async def test_words_are_found_also_where_they_are_folded(reef_home: Home, each:
         strips = [strip for strip in seen.app.screen._compositor.render_strips() if "return" in strip.text]
         hits = [piece.text for strip in strips for piece in strip if piece.style and piece.style.underline]
         assert set(hits) == {"return"}
-        await seen.press("slash", "escape")
-        await seen.until(lambda: isinstance(seen.app.screen, Trace))
-        await seen.press("slash", *["backspace"] * 6, "enter")
+        await seen.press("slash", *"q", "escape")
         await seen.until(lambda: seen.panel.list.hit == "")
+        await seen.press("n")
+        await seen.shows("nothing is looked for yet")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_golden_find(reef_home: Home, each: FakeDaemon, size: tuple[int, int]) -> None:
+    async with dashboard(reef_home, size) as seen:
+        await opened(seen)
+        await seen.press("g", "slash", *"return q")  # every letter is a letter here
+        await seen.shows("return q")
+        seen.golden(f"trace-find-{size[0]}x{size[1]}")
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 240])
+async def test_any_width(reef_home: Home, each: FakeDaemon, width: int) -> None:
+    async with dashboard(reef_home, (width, 20)) as seen:
+        await seen.until(lambda: seen.panel.list.window.rows)
+        await seen.press("enter")
+        await seen.until(lambda: isinstance(seen.app.screen, Trace) and len(seen.panel.list.window.rows) > 5)
+        await seen.press("w", "g", *["ctrl+d"] * 6)
+        assert {strip.cell_length for strip in seen.app.screen._compositor.render_strips()} == {width}
+        await seen.pilot.resize_terminal(60, 20)
+        await seen.until(lambda: {strip.cell_length for strip in seen.app.screen._compositor.render_strips()} == {60})
 
 
 @pytest.mark.parametrize("key", ["e", "p"])

@@ -157,9 +157,18 @@ async def test_short_pages_are_gone_on_from(reef_home: Home, fake: FakeDaemon) -
         await seen.press("slash", *"rare", "enter")
         await seen.until(lambda: listed(seen) == ["rare 40", "rare 50", "rare 900"])
         await seen.shows("3 fit")
-        fake.record(session(3000, title="another"))
+        fake.sessions += [session(n, title="not asked for") for n in range(2001, 2501)]
         fake.record(session(3001, title="rare 3001"))
         await seen.until(lambda: listed(seen) == ["rare 40", "rare 50", "rare 900", "rare 3001"])
+        await seen.press("k")
+        fake.requests.clear()
+        fake.sessions += [session(n, title="not asked for") for n in range(3002, 3502)]
+        fake.record(session(4000, title="rare 4000"))
+        await seen.shows("↓ 1 new (f)")
+        assert len(fake.requests) < 20  # what was looked at is not looked at again
+        await seen.press("f")
+        await seen.until(lambda: listed(seen)[-1] == "rare 4000")
+        assert len(listed(seen)) == 5
 
 
 async def test_what_fits_and_is_new_is_counted(reef_home: Home, mixed: FakeDaemon) -> None:

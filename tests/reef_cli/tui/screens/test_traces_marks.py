@@ -1,6 +1,7 @@
 """Marking many traces and rating them at once; unfolding what is beside a main line."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from daemon.core.paths import Home
 from reef_cli.tui.screens.trace import Trace
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.fakes.dashboard import record as recorded
+from tests.fakes.provider import Turn
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
 from tests.reef_cli.tui.seen import Seen, dashboard
 
@@ -163,3 +165,23 @@ async def test_a_line_opens_its_trace_and_is_rated_itself(reef_home: Home, held:
         await seen.press("enter")
         await seen.until(lambda: isinstance(seen.app.screen, Trace))
         await seen.until(lambda: any(f"/traces/{held.sessions[1]['id']}" in path for _, path, _ in held.requests))
+
+
+async def test_a_sub_agent_of_the_real_daemon(served: Served) -> None:  # noqa: F811
+    def ask(text: str, **headers: str) -> None:
+        body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        status, _, raw = served.daemon.post("/v1/chat/completions", body, x_reef_session_id="unfolded", **headers)
+        assert status == 200, raw
+
+    served.provider.turns = (Turn("found nothing"),)
+    await asyncio.to_thread(ask, "ask somebody else")
+    await asyncio.to_thread(partial(ask, "look for it", x_claude_code_agent_id="a1"))
+    async with dashboard(served.home, (140, 24)) as seen:
+        await seen.until(lambda: "ask somebody else" in seen.marked)
+        await seen.shows("1 sub", "▸ ask somebody else")
+        await seen.press("l")
+        await seen.shows("▾ ask somebody else", "└ sub: found nothing")
+        await seen.press("j", "plus")
+        await seen.shows("+ good: rec_")
+        rated = served.daemon.get("/reef/search?q=score:good%20kind:subagent")["items"]
+        assert [hit["record"]["preview"] for hit in rated] == ["found nothing"]
