@@ -234,7 +234,9 @@ class Diff(Card):
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
-        return "no file is selected: j goes down to one" if why is None and id == "file" and not self._file() else why
+        if why is None and id == "file" and not self._file():
+            return f"no file is selected: {self.desk.key('down')} goes down to one"
+        return why
 
     def do_file(self) -> None:
         file = self._file()

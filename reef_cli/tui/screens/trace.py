@@ -190,10 +190,10 @@ class Trace(Rated, Paged):
         if id == "fold" and (item is None or not item.folds):
             return "there is nothing to unfold on this line"
         if id in _OF_EXCHANGE and record is None:
-            return "no exchange is selected: j goes down to one"
+            return f"no exchange is selected: {self.desk.key('down')} goes down to one"
         if id in RATING:
             if record is None:
-                return "no answer is selected: j goes down to one"
+                return f"no answer is selected: {self.desk.key('down')} goes down to one"
             if record["end"] != "ok":
                 return f"this exchange has no answer to rate: it ended {record['end']}"
         return None

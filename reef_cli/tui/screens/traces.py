@@ -152,7 +152,7 @@ class Traces(Rated):
         if shown.order is not Order.ACTIVITY:
             parts.append(f"by {shown.order}")
         if self.waiting:
-            parts.append(f"↓ {len(self.waiting)} new (f)")
+            parts.append(f"↓ {len(self.waiting)} new ({self.desk.key('follow')})")
         self.said.show(right=" · ".join(parts))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:

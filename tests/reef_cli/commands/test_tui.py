@@ -47,6 +47,16 @@ def test_a_dumb_terminal_is_refused_with_a_hint(
     assert "ACCESSIBLE=1 reef" in result.err
 
 
+def test_a_mistake_in_the_settings_is_named(reef: Reef, reef_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("REEF_HOME", str(reef_home.root))
+    reef_home.dashboard.write_text("theme: pink\n")
+    result = reef("tui")
+    assert result.code == ExitCode.USAGE
+    assert f"{reef_home.dashboard}: theme: 'pink' is not one of dark, light, ansi, safe" in result.err
+
+
 def test_lines_for_those_who_listen(
     served: Served, run_reef: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

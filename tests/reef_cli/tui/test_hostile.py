@@ -5,9 +5,10 @@ from rich.cells import cell_len
 from textual.widgets import Input, TextArea
 
 from daemon.core.paths import Home
+from reef_cli.tui.screens.command import CommandRun
 from reef_cli.tui.settings import DEFAULTS
 from reef_cli.tui.widgets.rows import RowList
-from tests.fakes.dashboard import FakeDaemon, session
+from tests.fakes.dashboard import FakeDaemon, said, session
 from tests.reef_cli.tui.seen import Seen, dashboard
 from tests.reef_cli.tui.tour import MARKUP, hostile, strips, walk
 
@@ -113,3 +114,35 @@ async def test_a_click_leaves_the_list_its_focus(reef_home: Home, fake: FakeDaem
         await seen.until(lambda: "session 8" not in seen.marked)
         await seen.press("G")
         await seen.until(lambda: "session 8" in seen.marked)
+
+
+async def test_brackets_come_letter_by_letter(reef_home: Home, fake: FakeDaemon) -> None:
+    """As a model writes them, half a tag at a time."""
+    hostile(reef_home, fake)
+    ((id, trace),) = fake.traces.items()
+    entry = trace["records"][0]
+    text = "yield from _flush(buffer) [1] [bold"
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: seen.panel.list.window.rows)
+        await seen.press("enter")
+        for n in range(1, len(text) + 1):
+            entry["answer"] = said("assistant", f"<{text[:n]}>")
+            fake.emit("record", {**entry["record"], "session": id})
+            if n % 5 == 0:
+                await seen.shows(f"<{text[:n]}>")
+                inert(seen, text[:n])
+
+
+async def test_what_comes_after_a_screen_is_gone_harms_nothing(reef_home: Home, fake: FakeDaemon) -> None:
+    """An answer for a screen that was left before it came."""
+    hostile(reef_home, fake)
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: seen.panel.list.window.rows)
+        for n in range(10):
+            await seen.press("enter", "escape", "2", "enter", "escape", "3", "enter", "escape", "1")
+            fake.record(session(2 + n))
+        await seen.app.push_screen(CommandRun(reef_home, ["status"]))
+        await seen.press("q")
+        await seen.until(lambda: "session 11" in seen.screen)
+        await seen.press("colon", "escape", "question_mark", "escape", "j")
+        assert seen.app.is_running

@@ -151,6 +151,24 @@ async def test_pinning(served: Served, cli: Reef) -> None:  # noqa: F811
     assert "a golden trace" in told.out
 
 
+async def test_many_are_pinned_and_scored_at_once(served: Served) -> None:
+    receipts = [await asyncio.to_thread(served.ask, f"one of two {n}", scenario="work") for n in range(2)]
+    async with dashboard(served.home) as seen:
+        await at(seen, "one of two 1")
+        await seen.until(lambda: seen.app.desk.scales)
+        await seen.press("space", "k", "space", "asterisk")
+        await seen.shows("2 traces pinned as golden; z takes them back", "* one of two 0", "* one of two 1")
+        await seen.press("v", "2")
+        await seen.shows("2 of 5: 2 answers; z takes them back")
+        await seen.press("t")
+        await seen.shows("a task is made of one question")
+        await seen.press("z")
+        await seen.shows("undone: 2 of 5 on 2 answers")
+        await seen.press("z")
+        await seen.shows("2 traces no longer pinned")
+    assert [reports(served, receipt) for receipt in receipts] == [[], []]
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_task_is_made_of_a_question(served: Served, size: tuple[int, int]) -> None:
     asked = f"what is rain, at {size}? {HOSTILE} 👩\u200d💻"
