@@ -174,10 +174,12 @@ class SignalRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record that was searched for; ``snippet`` is the line around the words, None where none were asked for."""
+    """A record that was searched for; ``snippet`` is the line around the words, None where none were asked for;
+    ``score`` the last rating that stands on it."""
 
     record: RecordRow
     snippet: str | None
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

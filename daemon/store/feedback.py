@@ -92,6 +92,16 @@ def undo(
     return _rows(db, names, [row[0]])[0]
 
 
+def scores(reader: Reader, seqs: Sequence[int]) -> dict[int, float]:
+    """The last rating that stands on each of these records; those without one are left out."""
+    found: dict[int, float] = {}
+    for part, marks in in_parts(seqs):
+        sql = f"""SELECT f.seq, p.score FROM reference f JOIN report p ON p.id = f.report WHERE f.seq IN ({marks})
+            AND p.undone_ns IS NULL AND p.score IS NOT NULL ORDER BY p.id"""
+        found |= dict(reader.db.execute(sql, part))
+    return found
+
+
 def reports_on(reader: Reader, receipts: Sequence[str]) -> dict[str, list[ReportRow]]:
     """The reports that name each of ``receipts``, oldest first, undone ones included; a receipt without any is left
     out."""

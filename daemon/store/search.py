@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from daemon.core.errors import UsageError
 from daemon.core.rows import Hit, SearchPage
-from daemon.store import conditions, records, rollups, unspaced
+from daemon.store import conditions, feedback, records, rollups, unspaced
 from daemon.store import messages as content
 from daemon.store.conditions import NAMED, WHOLE
 from daemon.store.connection import Reader, marks
@@ -46,7 +46,8 @@ def search(reader: Reader, query: Query, limit: int, before: str | None) -> Sear
         part = window.seqs[: _READ if query.phrases else room]
         lines = snippets(reader, part, query) if query.words else dict.fromkeys(part)
         fit = [seq for seq in part if not query.phrases or lines[seq] is not None][:room]
-        found += [Hit(records.by_seq(reader, seq), lines[seq]) for seq in fit]
+        scores = feedback.scores(reader, fit)
+        found += [Hit(records.by_seq(reader, seq), lines[seq], scores.get(seq)) for seq in fit]
         if len(fit) == room or len(part) < len(window.seqs):
             floor = fit[-1] if len(fit) == room else part[-1]
             cursor = None if window.last and floor == window.seqs[-1] else floor

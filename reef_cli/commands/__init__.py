@@ -73,7 +73,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             "list": Command(
                 "traces:list_sessions",
                 "Sessions, newest first.",
-                ("reef traces list -n 20", "reef traces list 'agent:pi has:feedback since:2d'"),
+                (
+                    "reef traces list -n 20",
+                    "reef traces list 'agent:pi has:feedback since:2d'",
+                    "reef traces list --sort cost -n 5",
+                ),
             ),
             "search": Command(
                 "traces:search",

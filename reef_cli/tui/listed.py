@@ -3,7 +3,7 @@
 Pure. All that an agent named or said is made inert here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reef_cli import output
@@ -75,30 +75,32 @@ def short(release: str) -> str:
     return release.partition("-")[0]
 
 
-def unfolded_rows(session: Row, records: Sequence[Mapping[str, Any]], now_ns: int) -> list[Row]:
-    """``records``: those beside the main line, the newest first. One row a sub-agent, side call and retry, the oldest
-    first."""
-    lines: dict[str, list[Mapping[str, Any]]] = {}
+def unfolded_rows(
+    session: Row, records: Sequence[dict[str, Any]], now_ns: int, waits: Callable[[Mapping[str, Any]], str]
+) -> list[Row]:
+    """``records``: those beside the main line with their ``score``, the newest first. One row a sub-agent, side call
+    and retry, the oldest first. ``waits`` tells what is said of one's rating before it is stored."""
+    lines: dict[str, list[dict[str, Any]]] = {}
     of: dict[str, str] = {}
     for record in reversed(records):
         goes_on = record["kind"] == "subagent" and record["edge"] != "spawn" and record["parent"] in of
         first = of[record["parent"]] if goes_on else record["receipt"]
         of[record["receipt"]] = first
         lines.setdefault(first, []).append(record)
-    rows = [_line(session, line, now_ns) for line in lines.values()]
+    rows = [_line(session, line, now_ns, waits(line[-1] | {"id": line[-1]["receipt"]})) for line in lines.values()]
     if len(records) == MOST_UNFOLDED and rows:
         rows.insert(0, Row(f"{session.id}/more", (*[""] * (len(COLUMNS) - 1), "  … older ones: Enter reads the trace"),
                            "dim", session.seq, session.data, under=session.id))  # fmt: skip
     return rows
 
 
-def _line(session: Row, line: Sequence[Mapping[str, Any]], now_ns: int) -> Row:
+def _line(session: Row, line: Sequence[Mapping[str, Any]], now_ns: int, pending: str) -> Row:
     last = line[-1]
-    failed = "" if last["end"] == "ok" else f"! {inert(last['end'])}"
+    verdict = pending or rating(last["score"]) or ("" if last["end"] == "ok" else f"! {inert(last['end'])}")
     costs = [record["cost_usd"] for record in line if record["cost_usd"] is not None]
     cells = (
         moment(last["started_ns"], now_ns),
-        failed,
+        verdict,
         inert(_KINDS[last["kind"]]),
         number(len(line)),
         number(sum(record["prompt_tokens"] + record["completion_tokens"] for record in line)),
@@ -111,7 +113,7 @@ def _line(session: Row, line: Sequence[Mapping[str, Any]], now_ns: int) -> Row:
         f"  └ {inert(_KINDS[last['kind']])}: {one_line(last['preview'] or last['error'] or 'no answer')}",
     )
     return Row(
-        f"{session.id}/{line[0]['receipt']}", cells, _style(failed) or "dim", session.seq, last, under=session.id
+        f"{session.id}/{line[0]['receipt']}", cells, _style(verdict) or "dim", session.seq, last, under=session.id
     )
 
 

@@ -38,6 +38,19 @@ class Pages:
         self.end = 0
         self.from_start = False
 
+    def told(self) -> str:
+        """How many fit, as far as that is known, or what they are sorted by."""
+        if self.shown.query:
+            loaded = len(self._window.rows)
+            return f"{loaded}{'' if loaded == self._window.total else '+'} fit"
+        return "" if self.shown.counted else f"by {self.shown.order}"
+
+    def nothing(self) -> str:
+        """What stands where nothing fits."""
+        if self.shown.query:
+            return "no trace fits; Esc shows all of them"
+        return "" if self.shown.counted else f"no trace has a {self.shown.order}; o goes on, Esc: the last activity"
+
     def get(self, asked: Asked, **place: object) -> Mapping[str, Any]:
         """Blocking. Raises ReefError; UsageError for a wrong query."""
         order = None if asked.order is Order.ACTIVITY else asked.order

@@ -177,7 +177,9 @@ class FakeDaemon:
         session = request.query_params["q"].split()[0].removeprefix("session:")
         found = self.beside.get(session, [])[: int(request.query_params["limit"])]
         self._note(request, len(found))
-        return JSONResponse({"items": [{"record": one, "snippet": None} for one in found], "next": None})
+        return JSONResponse(
+            {"items": [{"record": one, "snippet": None, "score": one.get("score")} for one in found], "next": None}
+        )
 
     def _one(self, find: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:

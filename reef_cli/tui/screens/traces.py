@@ -13,8 +13,9 @@ from textual.binding import BindingType
 
 from daemon.core.errors import ReefError, Unreachable
 from daemon.core.rows import Order
+from reef_cli.tui.beside import Beside
 from reef_cli.tui.keys import Place
-from reef_cli.tui.listed import COLUMNS, MOST_UNFOLDED, folded, session_row, together, typed, unfolded_rows
+from reef_cli.tui.listed import COLUMNS, folded, session_row, together, typed
 from reef_cli.tui.messages import Event
 from reef_cli.tui.pages import Asked, Pages
 from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
@@ -41,8 +42,7 @@ class Traces(Rated):
         self.pages = Pages(self.desk.client, self.list.window)
         self.fill = Repeating(self, self._fill)
         self.filter = Filter("words, or agent:pi status:error since:2d … ↑ before   Enter keeps   Esc all")
-        self.unfolded: dict[str, list[Row]] = {}
-        self._held: dict[str, int] = {}  # records of a session when it was unfolded
+        self.beside = Beside(self.desk)
 
     def compose(self) -> ComposeResult:
         for widget in super().compose():
@@ -78,7 +78,7 @@ class Traces(Rated):
             self.say("")
         if self.list.follow or not self.list.window.rows:
             rows = self._rows(reversed(told["items"]))
-            extra = sum(len(lines) for lines in self.unfolded.values())
+            extra = sum(len(lines) for lines in self.beside.lines.values())
             self.list.change(lambda _: self.pages.newest(asked, told, rows, extra))
             self._count(set())
         if changed or not self.list.window.rows:
@@ -89,6 +89,8 @@ class Traces(Rated):
         """What is in view as it is now, and, where it is not counted as it comes, what is behind the end."""
         sessions = await off_loop(self.pages.now, self.list.view)
         self.list.change(lambda window: window.update([self._row(session) for session in sessions]))
+        for id in await self._unfold_again(sessions):
+            self._refold(id)
         shown = self.pages.shown
         if shown.counted:
             return
@@ -122,11 +124,11 @@ class Traces(Rated):
             self._show_state()
 
     def _rows(self, sessions: Any) -> list[Row]:
-        return together((self._row(session) for session in sessions), self.unfolded)
+        return together((self._row(session) for session in sessions), self.beside.lines)
 
     def _row(self, session: Mapping[str, Any]) -> Row:
         pending = self.desk.waits(session)
-        return session_row(session, self.desk.now(), pending, unfolded=session["id"] in self.unfolded)
+        return session_row(session, self.desk.now(), pending, unfolded=session["id"] in self.beside.lines)
 
     def heard(self, events: Sequence[Event]) -> None:
         records = {str(event.data["session"]) for event in events if event.name == "record"}
@@ -137,6 +139,7 @@ class Traces(Rated):
         elif records:
             self.reload.ask()
         if reported:
+            self.beside.doubt()
             self.reload.ask()
 
     def _count(self, waiting: set[str]) -> None:
@@ -145,15 +148,9 @@ class Traces(Rated):
 
     def _show_state(self) -> None:
         """What is marked, how the list is filtered and sorted, and what waits at its end."""
-        parts = [f"{len(self.list.marks)} marked"] if self.list.marks else []
-        window, shown = self.list.window, self.pages.shown
-        if shown.query:
-            parts.append(f"{len(window.rows)}{'' if len(window.rows) == window.total else '+'} fit")
-        if shown.order is not Order.ACTIVITY:
-            parts.append(f"by {shown.order}")
-        if self.waiting:
-            parts.append(f"↓ {len(self.waiting)} new ({self.desk.key('follow')})")
-        self.said.show(right=" · ".join(parts))
+        marked = f"{len(self.list.marks)} marked" if self.list.marks else ""
+        new = f"↓ {len(self.waiting)} new ({self.desk.key('follow')})" if self.waiting else ""
+        self.said.show(right=" · ".join(filter(None, (marked, self.pages.told(), new))))
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         super().on_row_list_moved(message)
@@ -167,11 +164,7 @@ class Traces(Rated):
         said = super().nothing()
         if said != self.empty:
             return said
-        if self.pages.shown.query:
-            return "no trace fits; Esc shows all of them"
-        if self.pages.shown.order is not Order.ACTIVITY:
-            return f"no trace has a {self.pages.shown.order}; o goes on, Esc is back to the last activity"
-        return self.desk.unrecorded or said
+        return self.pages.nothing() or self.desk.unrecorded or said
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
@@ -186,7 +179,7 @@ class Traces(Rated):
             return "what a filter finds is in the order of activity; Esc shows all"
         if id == "expand" and row is not None and (row.under or not folded(row.data)):
             return "nothing is folded here"
-        if id == "collapse" and row is not None and (row.under or row.id) not in self.unfolded:
+        if id == "collapse" and row is not None and (row.under or row.id) not in self.beside.lines:
             return "nothing is unfolded here"
         if id == "reset" and not self.list.marks and self.asked == Asked():
             return "all of them are shown, and none is marked"
@@ -252,27 +245,23 @@ class Traces(Rated):
         self.run_worker(self._expand(row))
 
     async def _expand(self, row: Row) -> None:
-        await self._look_beside(row)
+        self.beside.unfold(row, await off_loop(self.beside.fetch, row))
+        self.list.follow = False
         self._refold(row.id)
 
-    async def _look_beside(self, row: Row) -> None:
-        query = f"session:{row.id} -kind:main"
-        told = await off_loop(self.desk.client.get, "/reef/search", q=query, limit=MOST_UNFOLDED)
-        self._held[row.id] = row.data["records"]
-        self.unfolded[row.id] = unfolded_rows(row, [hit["record"] for hit in told["items"]], self.desk.now())
-
-    async def _unfold_again(self, sessions: Sequence[Mapping[str, Any]]) -> None:
-        """What is unfolded of these, where there is more of it now."""
-        for session in sessions:
-            if session["id"] in self.unfolded and self._held[session["id"]] != session["records"]:
-                await self._look_beside(self._row(session))
+    async def _unfold_again(self, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+        """What is unfolded of these, where there may be more of it now; of which it was."""
+        stale = [self._row(session) for session in sessions if self.beside.stale(session)]
+        for row in stale:
+            self.beside.unfold(row, await off_loop(self.beside.fetch, row))
+        return [row.id for row in stale]
 
     def do_collapse(self) -> None:
         row = self.list.selected
         assert row is not None
         id = row.under or row.id
-        self.unfolded.pop(id)
-        self.list.cursor = id
+        self.beside.fold(id)
+        self.list.cursor, self.list.follow = id, False
         self._refold(id)
 
     def _refold(self, id: str) -> None:
@@ -280,8 +269,7 @@ class Traces(Rated):
         row = None if index is None else self.list.window.row(index)
         if row is None:
             return
-        self.list.follow = False
-        self.list.change(lambda window: window.unfold(self._row(row.data), self.unfolded.get(id, [])))
+        self.list.change(lambda window: window.unfold(self._row(row.data), self.beside.lines.get(id, [])))
         self.foot.refresh()
 
     # -- feedback -----------------------------------------------------------------------------------
@@ -312,4 +300,5 @@ class Traces(Rated):
 
     def redraw(self) -> None:
         rows = [self._row(row.data) for row in self.list.window.rows if not row.under]
-        self.list.change(lambda window: window.update(rows))
+        self.beside.draw(rows)
+        self.list.change(lambda window: window.update(together(rows, self.beside.lines)))

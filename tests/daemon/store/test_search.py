@@ -204,6 +204,12 @@ def test_a_hit_shows_the_line_that_was_sought(searched: tuple[Store, list[str]])
     assert [hit.snippet for hit in store.search(parse("agent:pi"), limit=1).items] == [None]
 
 
+def test_a_hit_has_the_rating_that_stands_on_it(searched: tuple[Store, list[str]]) -> None:
+    store, receipts = searched
+    scores = {receipts.index(hit.record.receipt): hit.score for hit in store.search(parse("")).items}
+    assert scores == {0: None, 1: None, 2: None, 3: 1.0, 4: None, 5: None, 6: None}
+
+
 def test_sessions_with_a_match_come_once_over_all_pages(searched: tuple[Store, list[str]]) -> None:
     store, receipts = searched
     pi, codex = (store.record(receipts[n]).session for n in (0, 1))

@@ -19,7 +19,7 @@ from reef_cli.tui.themes import Theme
 from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
-_PATIENCE_SECONDS = 12.0
+_PATIENCE_SECONDS = 120.0
 WITHOUT_HINTS = Settings(hints=False)
 
 

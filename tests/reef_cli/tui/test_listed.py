@@ -56,26 +56,26 @@ def test_a_sub_agent_is_one_line_however_long() -> None:
     def beside(n: int, kind: str, edge: str, parent: int | None = None, **changes: Any) -> dict[str, Any]:
         at = f"rec_{parent}" if parent is not None else None
         row = record(f"rec_{n}", "ses_1", kind=kind, edge=edge, parent=at, cost_usd=0.5)
-        return row | {"preview": f"said {n}"} | changes
+        return row | {"preview": f"said {n}", "score": None} | changes
 
     records = [  # two sub-agents that ran at the same time, and a call of the agent's own; the newest first
-        beside(5, "subagent", "next", 3, completion_tokens=1000),
+        beside(5, "subagent", "next", 3, completion_tokens=1000, score=1.0),
         beside(4, "side", "start", 0),
         beside(3, "subagent", "spawn", 0),
         beside(2, "subagent", "next", 1, end="error", error="cut\x1b[2J off", preview=""),
         beside(1, "subagent", "spawn", 0),
     ]
     parent = session_row(session(1), NOW)
-    rows = unfolded_rows(parent, records, NOW)
+    rows = unfolded_rows(parent, records, NOW, lambda row: "note …" if row["id"] == "rec_4" else "")
     named = ("agent", "turns", "tokens", "cost", "verdict", "trace")
     assert [[cell(row.cells, name) for name in named] for row in rows] == [
         ["sub", "2", "240", "$1.00", "! error", "  └ sub: cut\\x1b[2J off"],
-        ["sub", "2", "1220", "$1.00", "", "  └ sub: said 5"],
-        ["side", "1", "120", "$0.50", "", "  └ side: said 4"],
+        ["sub", "2", "1220", "$1.00", "+ good", "  └ sub: said 5"],
+        ["side", "1", "120", "$0.50", "note …", "  └ side: said 4"],
     ]
     assert {row.under for row in rows} == {parent.id}
     assert [row.seq for row in rows] == [parent.seq] * 3
-    many = unfolded_rows(parent, [beside(n, "side", "start") for n in range(MOST_UNFOLDED)], NOW)
+    many = unfolded_rows(parent, [beside(n, "side", "start") for n in range(MOST_UNFOLDED)], NOW, lambda row: "")
     assert "older ones" in many[0].cells[-1]
     assert [row.id for row in together([parent], {parent.id: rows[:1]})] == [parent.id, rows[0].id]
 

@@ -34,6 +34,17 @@ def test_only_all_sessions_by_activity_are_counted() -> None:
     assert not Asked(order=Order.COST).counted
 
 
+def test_what_is_shown_is_told() -> None:
+    of, _ = pages()
+    assert (of.told(), of.nothing()) == ("", "")
+    of.newest(BUGS, told(500), rows(600, 700), 0)
+    assert of.told() == "2+ fit"
+    of.newest(BUGS, told(None), rows(600, 700), 0)
+    assert of.told() == "2 fit"
+    of.newest(Asked(order=Order.COST), told(None), [], 0)
+    assert (of.told(), of.nothing()) == ("by cost", "no trace has a cost; o goes on, Esc: the last activity")
+
+
 def test_what_lies_far_below_is_looked_for_page_by_page() -> None:
     of, window = pages()
     of.newest(BUGS, told(9000), [], 0)

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 import pytest
+from textual.events import Paste
 
 from daemon.core.client import Client
 from daemon.core.paths import Home
@@ -262,3 +263,20 @@ async def test_fields_on_the_real_daemon(served: Served) -> None:  # noqa: F811
         await seen.press("escape", "o", "o", "o", "o")
         await seen.shows("by rating")
         await seen.until(lambda: "filtered by its fields" in listed(seen))
+
+
+async def test_leaving_while_it_is_typed(reef_home: Home, mixed: FakeDaemon) -> None:
+    """What is still asked for touches no screen that is gone."""
+    async with dashboard(reef_home) as seen:
+        await opened(seen)
+        await seen.press("slash", *"bug", "ctrl+c", "ctrl+c")
+        await seen.until(lambda: not seen.app.is_running)
+
+
+async def test_what_is_pasted_is_inert(reef_home: Home, mixed: FakeDaemon) -> None:
+    async with dashboard(reef_home, (120, 24)) as seen:
+        await opened(seen)
+        await seen.press("slash")
+        seen.app.post_message(Paste(f"{HOSTILE}\n and another line"))
+        await seen.shows("/ ZLEXCOUNT z [b + [/ [/a0/tests/x] [bold red]x[/] \\x1b[31m \\u202egnp")
+        assert "\x1b" not in seen.app.screen.query_one(Filter).value

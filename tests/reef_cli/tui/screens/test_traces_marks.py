@@ -14,6 +14,8 @@ from tests.fakes.provider import Turn
 from tests.reef_cli.commands.conftest import Served, served  # noqa: F401  (a fixture)
 from tests.reef_cli.tui.seen import Seen, dashboard
 
+COVERS = ("reef_cli/tui/beside.py",)
+
 
 async def opened(seen: Seen) -> None:
     await seen.until(lambda: seen.panel.list.window.rows)
@@ -162,6 +164,8 @@ async def test_a_line_opens_its_trace_and_is_rated_itself(reef_home: Home, held:
         await seen.until(lambda: "└ sub" in seen.marked)
         panel = seen.panel
         assert getattr(panel, "meant")()[0]["receipt"] == "rec_subagent2"  # noqa: B009
+        await seen.press("minus")
+        await seen.until(lambda: "- bad …" in seen.marked)  # the fake daemon takes none: it waits
         await seen.press("enter")
         await seen.until(lambda: isinstance(seen.app.screen, Trace))
         await seen.until(lambda: any(f"/traces/{held.sessions[1]['id']}" in path for _, path, _ in held.requests))
@@ -183,5 +187,6 @@ async def test_a_sub_agent_of_the_real_daemon(served: Served) -> None:  # noqa: 
         await seen.shows("▾ ask somebody else", "└ sub: found nothing")
         await seen.press("j", "plus")
         await seen.shows("+ good: rec_")
+        await seen.until(lambda: "+ good" in seen.marked)  # the line, not its session
         rated = served.daemon.get("/reef/search?q=score:good%20kind:subagent")["items"]
         assert [hit["record"]["preview"] for hit in rated] == ["found nothing"]
