@@ -117,8 +117,10 @@ def test_undo_leaves_what_others_said_meanwhile(served: Served) -> None:  # noqa
         for _ in range(5):
             mine.undo()
         until(lambda: standing(served, receipt) == [(0.0, None)] * 4, "mine are taken back")
-    assert told.count(f"undone: + good on {receipt}") == 4
-    assert "nothing was rated here yet; reef undo takes back what was said elsewhere" in told
+        until(lambda: told.count(f"undone: + good on {receipt}") == 4, "each is told")
+        until(
+            lambda: "nothing was rated here yet; reef undo takes back what was said elsewhere" in told, "and the fifth"
+        )
 
 
 def test_many_are_rated_and_taken_back_with_one_undo(served: Served) -> None:  # noqa: F811
