@@ -24,6 +24,7 @@ from starlette.routing import Route
 from daemon.core.version import PROTOCOL, __version__
 from tests.fakes.closeup import CloseUp
 from tests.fakes.listing import page
+from tests.fakes.said import Said
 
 ENGINES: list[dict[str, Any]] = [
     {
@@ -52,6 +53,7 @@ class FakeDaemon:
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self.closeup = CloseUp(self._soon, self.emit)
+        self.said = Said(self._records, lambda: self.sessions, self.emit)
         self._clients: set[asyncio.Queue[bytes | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: uvicorn.Server | None = None
@@ -119,6 +121,7 @@ class FakeDaemon:
             Route("/reef/search", self._beside),
             Route("/reef/status", self._one(lambda request: self.status)),
             Route("/reef/traces/{id}", self._one(self._trace)),
+            *self.said.routes(),
             *self.closeup.routes(),
             Route("/reef/scenarios", self._scenarios),
             Route("/reef/releases", self._release_list),
@@ -205,6 +208,9 @@ class FakeDaemon:
         before = str(seqs[first]) if records and first > 0 else None
         after = str(seqs[last - 1]) if records and last < len(seqs) else None
         return {**trace, "records": records, "before": before, "after": after}
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [entry["record"] for trace in self.traces.values() for entry in trace["records"]]
 
     async def _scenarios(self, request: Request) -> Response:
         if self.releases is None:

@@ -248,6 +248,7 @@ class Traces(Rated):
         self.beside.unfold(row, await off_loop(self.beside.fetch, row))
         self.list.follow = False
         self._refold(row.id)
+        self.list.reveal(row.id, len(self.beside.lines.get(row.id, [])))
 
     async def _unfold_again(self, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
         """What is unfolded of these, where there may be more of it now; of which it was."""

@@ -174,6 +174,12 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()  # all of it may be in view: then nothing scrolls
         self._tell()
 
+    def reveal(self, id: str, below: int) -> None:
+        """Bring a row into view, and so many below it, as far as the row itself stays in view."""
+        index = self.window.index(id)
+        if index is not None:
+            self._reveal(index + min(below, self._height - 1))
+
     def half(self) -> int:
         return max(self._height // 2, 1)
 
