@@ -337,7 +337,10 @@ def check_jobs(home: Home, store: Store, releases: Releases, rows: list[Release]
     for job in jobs:
         directory = JobDirectory(home.jobs / job.id)
         names = {path.name for path in directory.root.iterdir()} if directory.root.exists() else set()
-        assert names <= {"spec.json", "batch.json", "gate.jsonl", "result.json", "log", "lock"}, (job.id, names)
+        assert names <= {"spec.json", "batch.json", "gate.jsonl", "result.json", "curves.jsonl", "log", "lock"}, (
+            job.id,
+            names,
+        )
         if job.state == "done":
             assert directory.spec() is not None, job
             assert directory.result() is not None, job
