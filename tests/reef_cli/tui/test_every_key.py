@@ -7,7 +7,6 @@ The keys of a place are pressed in the table's order, one after the other, in on
 import difflib
 import os
 import threading
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -37,7 +36,7 @@ _LOG: Final = "2026-01-31T11:59:0{n}.000Z {level} reef.server: line {n}\n"
 
 
 @pytest.fixture
-def world(reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDaemon]:
+def world(reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> FakeDaemon:
     fake.sessions = [session(n, title=f"question {n}") for n in range(1, 31)]
     first, last = fake.sessions[0], fake.sessions[-1]
     fake.traces[first["id"]] = {"session": first, "records": []}
