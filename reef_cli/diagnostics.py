@@ -92,6 +92,6 @@ class Progress:
 
 
 def _write(text: str) -> None:
-    encoding = sys.stderr.encoding or "utf-8"
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"  # the dashboard's stand-in for it has none
     sys.stderr.write(text.encode(encoding, "replace").decode(encoding, "replace"))
     sys.stderr.flush()

@@ -1,10 +1,12 @@
 """The application: the daemon comes and goes, themes, leaving."""
 
+import asyncio
+
 import pytest
 
 from daemon.core.paths import Home
 from daemon.core.paths import home as named_home
-from reef_cli import lifecycle
+from reef_cli import diagnostics, lifecycle
 from reef_cli.tui.themes import THEMES, Theme, style
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.reef_cli.tui.seen import dashboard
@@ -111,3 +113,11 @@ async def test_without_colour(reef_home: Home, fake: FakeDaemon, monkeypatch: py
         styles = [segment.style for strip in strips for segment in strip if segment.style]
         assert {style.color.name for style in styles if style.color} <= {"default"}
         assert any(style.reverse for style in styles)
+
+
+async def test_what_is_said_on_stderr_ends_no_dashboard(reef_home: Home, fake: FakeDaemon) -> None:
+    """`s` sends what waits in the outbox, and says so as a command does."""
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+        await asyncio.to_thread(diagnostics.say, "sent what waited for the daemon: 1 piece of feedback")
+        assert "sent what" not in seen.screen
