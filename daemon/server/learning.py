@@ -33,6 +33,8 @@ class Seams:
     publish: Callable[[Candidate, GateResult, Policy], Awaitable[Release]]
     model: Callable[[], str | None]
     held_out: Callable[[str], Collection[str]]
+    #: Whether a scenario's recipe starts by itself when there is news.
+    by_itself: Callable[[str], bool]
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ async def learning(
         config=config.learning, scenarios=config.scenarios, beside=beside,
     )  # fmt: skip
     reef: Mapping[str, object] = config.reef
-    scheduler = Scheduler(store.learning, jobs, stream, catalogue=catalogue, reef=reef)
+    scheduler = Scheduler(store.learning, jobs, stream, catalogue=catalogue, reef=reef, by_itself=seams.by_itself)
     tasks = [asyncio.create_task(jobs.run()), asyncio.create_task(scheduler.run(changes.after))]
     try:
         yield LearningSide(stream, jobs, catalogue, scheduler, seams)

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
+from daemon.store.scenarios import Choices, Chosen, Training
 from daemon.wire.base import dialect
 
 
@@ -63,6 +64,7 @@ class Runtime:
     learning: LearningSide
     live: Live
     lately: Lately
+    choices: Choices
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,6 +89,7 @@ async def running(
     ConfigError.
     """
     redactor = Redactor(_redaction_key(home))
+    choices = await asyncio.to_thread(Choices.load, home.scenarios)
     store = await asyncio.to_thread(_opened, home, config, redactor)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
@@ -103,12 +106,13 @@ async def running(
     metrics, lately = Metrics(), Lately()
     told = (metrics.ended, lately.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
-    seams = _seams(store, models, Desk(releases, heads, embedded))
+    seams = _seams(store, models, Desk(releases, heads, embedded), choices)
+    learns = replace(config, scenarios=Chosen(config.scenarios, choices))
     try:
         async with (
             _telemetry(config, store, redactor) as telemetry,
             _beside(retention.run(store, config.privacy.retention_days) if config.privacy.retention_days else None),
-            learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
+            learning(home, learns, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
                 home=home,
@@ -131,6 +135,7 @@ async def running(
                 learning=side,
                 live=Live(redactor, changes.raise_one),
                 lately=lately,
+                choices=choices,
             )
             try:
                 yield runtime
@@ -192,7 +197,7 @@ class Desk:
     embedded: LlamaCpp
 
 
-def _seams(store: Store, models: Models, desk: Desk) -> Seams:
+def _seams(store: Store, models: Models, desk: Desk, choices: Choices) -> Seams:
     """What learning sees of the rest."""
 
     def model() -> str | None:
@@ -213,6 +218,7 @@ def _seams(store: Store, models: Models, desk: Desk) -> Seams:
         publish=publish,
         model=model,
         held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],
+        by_itself=lambda scenario: choices.get(scenario).training is not Training.MANUAL,
     )
 
 
