@@ -133,5 +133,5 @@ def test_the_first_paint_imports_only_what_it_shows() -> None:
     )
     screens = {name.rpartition(".")[2] for name in loaded if name.startswith("reef_cli.tui.screens.")}
     assert screens == {"everywhere", "panel", "rated", "traces"}
-    others = {"textual.widgets._text_area", "daemon.core.records", "reef_cli.tui.choices", "secrets", "ssl", "yaml"}
+    others = {"textual.widgets._text_area", "daemon.core.records", "reef_cli.tui.choices", "secrets", "yaml"}
     assert not others & loaded
