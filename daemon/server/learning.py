@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.core.config import Config
+from daemon.core.config import Config, ScenarioConfig
 from daemon.core.learning import JobRow
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release
@@ -35,6 +35,8 @@ class Seams:
     held_out: Callable[[str], Collection[str]]
     #: Whether a scenario's recipe starts by itself when there is news.
     by_itself: Callable[[str], bool]
+    #: What is different for one.
+    scenarios: Mapping[str, ScenarioConfig]
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ async def learning(
     catalogue = Catalogue(home, beside)
     jobs = Jobs(
         store.learning, home, Wiring(seams.incumbent, seams.model, seams.publish, changed),
-        config=config.learning, scenarios=config.scenarios, beside=beside,
+        config=config.learning, scenarios=seams.scenarios, beside=beside,
     )  # fmt: skip
     reef: Mapping[str, object] = config.reef
     scheduler = Scheduler(store.learning, jobs, stream, catalogue=catalogue, reef=reef, by_itself=seams.by_itself)

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
-from daemon.store.scenarios import Choices, Chosen, Training
+from daemon.store.scenarios import Choices, Chosen
 from daemon.wire.base import dialect
 
 
@@ -101,18 +101,16 @@ async def running(
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
-    remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
-    router = Router(config, embedded, remotes, models)
+    router = Router(config, embedded, {name: Remote(name, one) for name, one in config.engines.items()}, models)
     metrics, lately = Metrics(), Lately()
     told = (metrics.ended, lately.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
-    seams = _seams(store, models, Desk(releases, heads, embedded), choices)
-    learns = replace(config, scenarios=Chosen(config.scenarios, choices))
+    seams = _seams(store, models, Desk(releases, heads, embedded), Chosen(config.scenarios, choices))
     try:
         async with (
             _telemetry(config, store, redactor) as telemetry,
             _beside(retention.run(store, config.privacy.retention_days) if config.privacy.retention_days else None),
-            learning(home, learns, store=store, changes=changes, config_path=config_path, seams=seams) as side,
+            learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
                 home=home,
@@ -197,7 +195,7 @@ class Desk:
     embedded: LlamaCpp
 
 
-def _seams(store: Store, models: Models, desk: Desk, choices: Choices) -> Seams:
+def _seams(store: Store, models: Models, desk: Desk, scenarios: Chosen) -> Seams:
     """What learning sees of the rest."""
 
     def model() -> str | None:
@@ -218,7 +216,8 @@ def _seams(store: Store, models: Models, desk: Desk, choices: Choices) -> Seams:
         publish=publish,
         model=model,
         held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],
-        by_itself=lambda scenario: choices.get(scenario).training is not Training.MANUAL,
+        scenarios=scenarios,
+        by_itself=scenarios.by_itself,
     )
 
 

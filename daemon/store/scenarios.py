@@ -102,6 +102,10 @@ class Chosen(Mapping[str, ScenarioConfig]):
         configured, policy = self._configured.get(scenario, ScenarioConfig()), self._choices.get(scenario).policy
         return configured if policy is None else replace(configured, policy=policy.value)
 
+    def by_itself(self, scenario: str) -> bool:
+        """Whether experience alone may start its recipe."""
+        return self._choices.get(scenario).training is not Training.MANUAL
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._configured)
 

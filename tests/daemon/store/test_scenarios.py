@@ -47,6 +47,9 @@ def test_the_choice_goes_before_the_configuration(path: Path) -> None:
     assert chosen.get("work") == ScenarioConfig(policy="auto", scores=(1, 5))
     choices.change("other", policy=Policy.REVIEW)
     assert chosen["other"].policy == "review"
+    assert chosen.by_itself("work")
+    choices.change("work", training=Training.MANUAL)
+    assert not chosen.by_itself("work")
     assert (list(chosen), len(chosen)) == (["work"], 1)
 
 
