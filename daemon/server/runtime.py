@@ -113,28 +113,12 @@ async def running(
             learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
-                home=home,
-                config=config,
-                config_path=config_path,
-                tokens=tokens,
-                port=port,
-                store=store,
-                redactor=redactor,
-                recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
-                privacy=privacy,
-                metrics=metrics,
-                telemetry=telemetry,
-                models=models,
-                embedded=embedded,
-                router=router,
-                changes=changes,
-                releases=releases,
-                heads=heads,
-                learning=side,
-                live=Live(redactor, changes.raise_one),
-                lately=lately,
-                choices=choices,
-            )
+                home=home, config=config, config_path=config_path, tokens=tokens, port=port, store=store,
+                redactor=redactor, recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
+                privacy=privacy, metrics=metrics, telemetry=telemetry, models=models, embedded=embedded, router=router,
+                changes=changes, releases=releases, heads=heads, learning=side, live=Live(redactor, changes.raise_one),
+                lately=lately, choices=choices,
+            )  # fmt: skip
             try:
                 yield runtime
             finally:
