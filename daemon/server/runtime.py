@@ -114,8 +114,9 @@ async def running(
         ):
             runtime = Runtime(
                 home=home, config=config, config_path=config_path, tokens=tokens, port=port, store=store,
-                redactor=redactor, recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
-                privacy=privacy, metrics=metrics, telemetry=telemetry, models=models, embedded=embedded, router=router,
+                recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
+                redactor=redactor, privacy=privacy, metrics=metrics, telemetry=telemetry, models=models,
+                embedded=embedded, router=router,
                 changes=changes, releases=releases, heads=heads, learning=side, live=Live(redactor, changes.raise_one),
                 lately=lately, choices=choices,
             )  # fmt: skip
