@@ -83,8 +83,10 @@ class Mode(NamedTuple):
 class Adapter(NamedTuple):
     """``program`` is its name on PATH, ``command`` what the person calls instead. ``asks_version`` with its answer's
     last line ``says_version``; ``quiet`` keeps that run from touching anything. ``check`` makes it ask Reef's model
-    once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before. ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is
-    (``local``, ``remote``), ``thinking`` its words for how much to think.
+    once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
+
+    ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
+    ``thinking`` its words for how much to think.
     """
 
     name: str

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +21,8 @@ from daemon.core.paths import private_directory, write_private
 _INSTALL_SECONDS: Final = 900.0
 _VERIFY_SECONDS: Final = 120.0
 
-#: Versions are pinned: without one npm takes the newest that fits the node it runs on, silently. No install script runs:
-#: of an agent that is a native program the adapter names the machine's own package, where the program is whole.
+#: Versions are pinned: without one npm takes the newest that fits the node it runs on, silently. No install script
+#: runs: of an agent that is a native program the adapter names the machine's own package, where the program is whole.
 NPM_FLAGS: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
 #: Compiled files hold times: they would differ from one install to the next. Python makes them elsewhere, when it runs.
 PIP_FLAGS: Final = ("--no-compile", "--disable-pip-version-check", "--no-input", "--quiet")
@@ -125,7 +126,7 @@ def _packages(plan: InstallPlan, say: Callable[[str], None]) -> None:
     if said != plan.says_version:
         raise ReefError(
             f"{plan.adapter} {plan.version} was asked for, {said!r} answers",
-            hint=f"rm -r {plan.root}/node_modules {plan.root}/venv, then try again",
+            hint=f"rm -r {plan.root}/node_modules {plan.root}/venv",
         )
 
 
@@ -148,6 +149,9 @@ def _pip(plan: InstallPlan, private: Path) -> None:
     checked = [*pip, *PIP_CHECKED, "--requirement", str(private / "checked.txt")]
     for command in (checked, [*pip, *plan.specs]):
         _run("pip", command, plan.root, env, hint="pip download --no-deps " + plan.specs[0])
+    for place, _, _ in os.walk(venv, topdown=False):  # no receipt lists an empty folder
+        with suppress(OSError):
+            Path(place).rmdir()
 
 
 def requirements(plan: InstallPlan) -> str:

@@ -29,9 +29,9 @@ class Node(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Of an agent that is installed already."""
+    """What runs an agent: ``words`` before any argument."""
 
-    path: Path
+    words: tuple[str, ...]
     version: str
 
 

@@ -121,14 +121,17 @@ def plan(adapter: Adapter, home: Home, choice: Choice, node: Node | None) -> Ins
         installer = machine.find_python(install.python)
         if installer is None:
             oldest = ".".join(map(str, install.python))
-            raise NotFound(f"{adapter.title} {install.version} needs Python {oldest} or newer on PATH", hint="install it")
+            raise NotFound(
+                f"{adapter.title} {install.version} needs Python {oldest} or newer on PATH", hint="install it"
+            )
     command = tuple(template.in_text(word, values) for word in install.run)
-    return _plan(adapter, home, choice, command=command, version=install.version, packages=packages, installer=installer)
+    made = _plan(adapter, home, choice, Program(command, install.version))
+    return made._replace(packages=packages, installer=installer)
 
 
 def found_plan(adapter: Adapter, home: Home, choice: Choice, found: Program) -> InstallPlan:
     """The agent that is there, with what Reef puts around it."""
-    return _plan(adapter, home, choice, command=(str(found.path),), version=found.version)
+    return _plan(adapter, home, choice, found)
 
 
 def find(adapter: Adapter, home: Home, version: str | None = None) -> Program | None:
@@ -149,7 +152,7 @@ def find(adapter: Adapter, home: Home, version: str | None = None) -> Program | 
     named = said[len(before) : len(said) - len(after)]
     wanted = version or adapter.version or "0"
     fits = named == version if version else bool(numbers(named)) and numbers(named) >= numbers(wanted)
-    return Program(Path(path), named) if fits else None
+    return Program((path,), named) if fits else None
 
 
 def _install(adapter: Adapter, version: str | None) -> Install:
@@ -161,7 +164,9 @@ def _install(adapter: Adapter, version: str | None) -> Install:
     if not adapter.installs:
         raise NotFound(f"{adapter.program} is not on PATH, and {adapter.name} names no package", hint="install it")
     if not known:
-        raise NotFound(f"{adapter.title} has no package for this machine ({kind})", hint=f"put {adapter.program} on PATH")
+        raise NotFound(
+            f"{adapter.title} has no package for this machine ({kind})", hint=f"put {adapter.program} on PATH"
+        )
     there = ", ".join(one.version for one in known)
     raise NotFound(f"no {adapter.title} {version} is known", hint=f"--agent-version, one of: {there}")
 
@@ -179,41 +184,32 @@ def _with_node(adapter: Adapter, install: Install, node: Node | None) -> tuple[t
     return (*install.packages, private), node
 
 
-def _plan(
-    adapter: Adapter,
-    home: Home,
-    choice: Choice,
-    *,
-    command: tuple[str, ...],
-    version: str,
-    packages: tuple[Package, ...] = (),
-    installer: Path | None = None,
-) -> InstallPlan:
+def _plan(adapter: Adapter, home: Home, choice: Choice, program: Program) -> InstallPlan:
     adapter.mode(choice.mode)
     folder = f"agents/{adapter.name}"
     chosen = {
         "adapter": adapter.name,
-        "version": version,
+        "version": program.version,
         "scenario": choice.scenario,
         "upgrade": choice.upgrade,
         "mode": choice.mode,
         "on_daemon_down": choice.on_daemon_down,
-        "command": command,
+        "command": program.words,
     }
     return InstallPlan(
         adapter=adapter.name,
-        version=version,
+        version=program.version,
         home=home.root,
-        packages=packages,
+        packages=(),
         files=(
             PlannedFile(f"{folder}/install.json", json.dumps(chosen, indent=2) + "\n"),
             PlannedFile(f"bin/{adapter.command}", wrapper.text(home, adapter), 0o700),
         ),
-        command=command,
+        command=program.words,
         wrapper=f"bin/{adapter.command}",
-        installer=installer,
-        asks_version=(*command, *adapter.asks_version),
-        says_version=adapter.says_version.replace("$VERSION", version),
+        installer=None,
+        asks_version=(*program.words, *adapter.asks_version),
+        says_version=adapter.says_version.replace("$VERSION", program.version),
         environment=_quiet(adapter, str(home.root / folder / "private")),
         link=choice.link,
     )

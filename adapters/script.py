@@ -106,7 +106,7 @@ packages() {
     ) || found=
     rm -rf "$private"
     [ "$found" = @SAYS_VERSION@ ] ||
-        die "@ADAPTER@ "@VERSION@" was asked for, '$found' answers" "rm -r $root/node_modules $root/venv, then try again"
+        die @ADAPTER@" "@VERSION@" was asked for, '$found' answers" "rm -r $root/node_modules $root/venv"
 }
 
 # not_at_home: what an installer keeps goes into a folder that is taken away again.
@@ -151,6 +151,7 @@ bring() {
             @PIP@ "$root/venv/bin/python" install @FLAGS@ @CHECKED@ --requirement "$private/checked.txt" >&2 &&
             @PIP@ "$root/venv/bin/python" install @FLAGS@ @SPECS@ >&2
     ) || die "pip failed" "pip download --no-deps "@SPEC@
+    find "$root/venv" -depth -type d -exec rmdir {} + 2>/dev/null || true # no receipt lists an empty folder
 }
 
 """

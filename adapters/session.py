@@ -95,9 +95,7 @@ class Begun(NamedTuple):
     arguments: list[str]
 
 
-def begin(
-    place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode, values: Mapping[str, Any]
-) -> Begun:
+def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode, values: Mapping[str, Any]) -> Begun:
     """Make the directory of a run that reads ``folder``; its process must be this one. Call it with the turn held."""
     directory = place.sessions / run
     for made in (place.sessions, directory, place.user):
@@ -127,10 +125,11 @@ def begin(
         if name.endswith("/"):
             private_directory(place.user / name)
         (directory / name.rstrip("/")).symlink_to(place.user / name)
-    return Begun(_variables(mode.environment, values), _arguments(mode, directory, values))
+    return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 
-def _variables(said: Mapping[str, Source | None], values: Mapping[str, Any]) -> dict[str, str | None]:
+def variables(said: Mapping[str, Source | None], values: Mapping[str, Any]) -> dict[str, str | None]:
+    """A mode's environment for one run; None takes a variable away."""
     return {name: None if source is None else template.word(source, values) for name, source in said.items()}
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from adapters import active, agent, delivery, rendering, session, shelf, template
+from adapters import active, agent, delivery, rendering, session, shelf
 from adapters.active import Active
 from adapters.agent import Adapter, Mode
 from adapters.checkout import commit_of
@@ -91,7 +91,7 @@ def check(where: Home, name: str) -> None:
             asks, scratch = wrapped.adapter.check, wrapped.mode.scratch
             program, words, environment = _ready(wrapped, run=run, arguments=asks)
             private = {"REEF_USER_DIRECTORY": str(wrapped.place.user)}
-            environment |= {name: template.word(source, private) for name, source in scratch.items()}
+            environment = _changed(environment, session.variables(scratch, private))
             done = subprocess.run(
                 words,
                 executable=program,
@@ -145,7 +145,11 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     """The agent's: this process's with the changes, and with the daemon's address kept out of any proxy."""
-    found = {**os.environ, **changes, **proxies.around(os.environ)}
+    return _changed(os.environ, {**changes, **proxies.around(os.environ)})
+
+
+def _changed(environment: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    found = {**environment, **changes}
     return {name: value for name, value in found.items() if value is not None}
 
 
