@@ -47,6 +47,12 @@ def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditR
     return [AuditRow(seq, at, event, json.loads(facts), hash.hex()) for seq, at, event, facts, hash in rows], cursor
 
 
+def released(reader: Reader) -> dict[str, int]:
+    """Scenario → the highest number of a release that the log has."""
+    told = "json_extract(facts, '$.scenario'), max(json_extract(facts, '$.number'))"
+    return dict(reader.db.execute(f"SELECT {told} FROM audit WHERE event = 'release' GROUP BY 1").fetchall())
+
+
 def check(reader: Reader) -> tuple[int, str, str | None]:
     """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
     before, expected = _START, 1
@@ -77,6 +83,10 @@ class Audit:
 
     def page(self, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
         return self._pool.read(entries, limit, before)
+
+    def released(self) -> dict[str, int]:
+        """Scenario → the highest number of a release that the log has."""
+        return self._pool.read(released)
 
     def check(self) -> tuple[int, str, str | None]:
         """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
