@@ -113,6 +113,10 @@ class Heads:
         held = self._held.get(scenario)
         return held.release_id if held else None
 
+    def head(self, scenario: str) -> Release | None:
+        """The release at the end of its chain; None: the base."""
+        return self._heads.get(scenario)
+
     def lora(self, served: Served) -> LoraFile | None:
         """The weights to answer with; None, too, where they belong to another model than the one in use."""
         return served.lora if served.lora is not None and self.fits(served.lora) else None
@@ -132,6 +136,12 @@ class Heads:
             self._held[scenario] = serves
         _log.info("%s: %s serves: %s", scenario, self.served(scenario).release_id, release.reason)
         await self.on_change("release", row(release), by)
+
+    def forget(self, scenario: str) -> None:
+        """The scenario is no more: the model answers alone."""
+        for kept in (self._heads, self._tips, self._held, self._trouble):
+            kept.pop(scenario, None)
+        self._waiting = {id: row for id, row in self._waiting.items() if row.scenario != scenario}
 
     async def told(self, candidate: Release, by: str) -> None:
         """A candidate was kept, or has another state."""

@@ -48,9 +48,13 @@ def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditR
 
 
 def released(reader: Reader) -> dict[str, int]:
-    """Scenario → the highest number of a release that the log has."""
-    told = "json_extract(facts, '$.scenario'), max(json_extract(facts, '$.number'))"
-    return dict(reader.db.execute(f"SELECT {told} FROM audit WHERE event = 'release' GROUP BY 1").fetchall())
+    """Scenario → the number of its last release that the log has; 0: it was removed since."""
+    rows = reader.db.execute(
+        "SELECT json_extract(facts, '$.scenario'), coalesce(json_extract(facts, '$.number'), 0), max(seq) FROM audit"
+        " WHERE event = 'scenario_removed' OR event = 'release' AND json_extract(facts, '$.state') = 'released'"
+        " GROUP BY 1"
+    )
+    return {scenario: number for scenario, number, _ in rows}
 
 
 def check(reader: Reader) -> tuple[int, str, str | None]:
@@ -85,7 +89,7 @@ class Audit:
         return self._pool.read(entries, limit, before)
 
     def released(self) -> dict[str, int]:
-        """Scenario → the highest number of a release that the log has."""
+        """Scenario → the number of its last release that the log has; 0: it was removed since."""
         return self._pool.read(released)
 
     def check(self) -> tuple[int, str, str | None]:

@@ -54,3 +54,5 @@ async def test_catching_up_logs_each_release_once(announcer: Announcer, reef_hom
         rows, _ = announcer.store.audit.page()
         assert [entry.facts["id"] for entry in rows] == [other.id, third.id, second.id, first.id]
     assert announcer.store.audit.released() == {"default": 3, "other": 1}
+    announcer.store.audit.note("scenario_removed", {"scenario": "default"}).result(20)
+    assert announcer.store.audit.released() == {"default": 0, "other": 1}
