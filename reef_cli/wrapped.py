@@ -287,7 +287,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_COMMIT": commit,
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
-        "REEF_ACTIVATED": int(chosen.activated),
+        "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
         "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_CONTEXT": serves["context"],
