@@ -41,6 +41,7 @@ from daemon.server import (
 )
 from daemon.server.auth import Guard
 from daemon.server.control import answer
+from daemon.server.inband import InBand
 from daemon.server.incoming import ClientGone
 from daemon.server.proxy import ROUTES, DataPlane, passes
 from daemon.server.runtime import Runtime
@@ -149,6 +150,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
+        inband=InBand(runtime.store, runtime.recorder, runtime.changes),
         live=runtime.live,
         server=runtime.config.server,
     )
