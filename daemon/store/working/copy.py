@@ -31,7 +31,7 @@ class State:
     """``base`` is the release that the files were, ``settling`` the one they are being brought to.
 
     ``proposal`` is the candidate that the edits became, ``digest`` what was proposed in it. ``conflicts``: path → the
-    sha256 of the person's text when the release changed the file as well (empty: they had removed it).
+    release that changed a file which a person had changed as well; theirs lies there until they have decided.
     """
 
     scenario: str
@@ -101,46 +101,48 @@ class WorkingCopy:
         return self.save(State(self.scenario, base))
 
     def settle(self, state: State, head: str, merge: Merge, files: Mapping[str, str]) -> State:
-        """Bring the files to release ``head``; ``files`` are those of the one before, as they were read just now.
+        """Bring the files to release ``head``; ``files`` are what was read just now, before `merged`.
 
-        Killed at any moment, the same call does the rest (`recover` first). What a person has changed meanwhile stays.
+        Killed at any moment, the same call does the rest (`recover` first). What a person changes meanwhile stays.
         """
         state = self.save(replace(state, settling=head))
-        for path, text in merge.take.items():
-            self._put(path, text, files.get(path))
-        marks = {path: digest(merge.edits.get(path)) for path in merge.conflicts}
-        kept = {path: mark for path, mark in state.conflicts.items() if path in merge.edits}
-        return self.save(replace(state, base=head, settling=None, conflicts={**kept, **marks}))
+        late = [path for path, text in merge.take.items() if not self._put(path, text, files.get(path))]
+        kept = {path: release for path, release in state.conflicts.items() if path in merge.edits}
+        new = dict.fromkeys([*merge.conflicts, *late], head)
+        return self.save(replace(state, base=head, settling=None, conflicts=kept | new))
 
-    def take(self, path: str, text: str | None, here: str | None) -> bool:
-        """Give a file up for the release's ``text``; ``here`` is what it is now. False: it has changed since."""
-        return self._put(path, text, here)
+    def give_up(self, state: State, release: Mapping[str, str], files: Mapping[str, str], paths: list[str]) -> State:
+        """Take the release's text for these, and lose a person's; ``files`` are what was read just now."""
+        state = self.save(replace(state, settling=state.base))
+        for path in paths:
+            self._put(path, release.get(path), files.get(path))
+        kept = {path: one for path, one in state.conflicts.items() if path not in paths}
+        return self.save(replace(state, settling=None, conflicts=kept))
 
     def recover(self, state: State) -> list[Problem]:
         """Put right what a kill left, and let go of what was moved aside. Whatever somebody wrote into it meanwhile
         comes back; told where it cannot, since there is a newer file of that name.
         """
         told: list[Problem] = []
-        for aside in sorted(self._aside.iterdir()) if self._aside.is_dir() else ():
-            name, _, mark = aside.name.rpartition(".")
-            path = unquote(name)
+        for aside in sorted(path for path in self._aside.rglob("*") if not path.is_dir() or path.is_symlink()):
+            mark, _, path = aside.relative_to(self._aside).as_posix().partition("/")
             late = digest(_read(aside)) != mark
-            if not late and not state.settling:
+            if (late or state.settling) and self._restore(path, aside):
+                continue
+            if late:
+                told.append(Problem(path, f"what was saved while a release came is kept in {aside}", blocks=False))
+            else:
                 aside.unlink()
-            elif not self._restore(path, aside):
-                if late:
-                    told.append(Problem(path, f"what was saved while a release came is kept in {aside}", blocks=False))
-                else:
-                    aside.unlink()
         return told
 
     # -- one file -----------------------------------------------------------------------------------
 
     def _put(self, path: str, text: str | None, was: str | None) -> bool:
-        target, aside = self.root / path, self._aside / f"{quote(path, safe='')}.{digest(was)}"
+        target, aside = self.root / path, self._aside / digest(was) / path
         if not self._is_ours(path):
             return False
         if was is not None:
+            aside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 target.rename(aside)
             except OSError:  # gone, or something else now
