@@ -8,6 +8,7 @@ else has it. What was moved aside goes at the next look, unless somebody wrote i
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -52,13 +53,11 @@ def known(home: Home) -> list[str]:
     return sorted(unquote(path.parent.name) for path in (home.harness / _STATES).glob("*/state.json"))
 
 
-def scenario_at(home: Home, path: Path) -> str | None:
-    """Whose working copy a path lies in; None for what is Reef's own."""
-    try:
-        first = path.relative_to(home.harness).parts[0]
-    except (ValueError, IndexError):
-        return None
-    return None if first == _STATES else unquote(first)
+def place_of(home: Home, path: str) -> tuple[str | None, str]:
+    """Whose working copy a path lies in, and where in it; None for what is Reef's own."""
+    below = path.removeprefix(f"{home.harness}/")
+    name, _, rest = below.partition("/")
+    return (None if below == path or name == _STATES else unquote(name)), rest
 
 
 class WorkingCopy:
@@ -115,9 +114,18 @@ class WorkingCopy:
         """Take the release's text for these, and lose a person's; ``files`` are what was read just now."""
         state = self.save(replace(state, settling=state.base))
         for path in paths:
+            if path not in files and self._is_ours(path):  # a link, a pipe
+                with suppress(OSError):
+                    (self.root / path).unlink()
             self._put(path, release.get(path), files.get(path))
         kept = {path: one for path, one in state.conflicts.items() if path not in paths}
         return self.save(replace(state, settling=None, conflicts=kept))
+
+    def remove(self) -> None:
+        """The folder and all that is known of it."""
+        (self._place / "state.json").unlink()
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self._place, ignore_errors=True)
 
     def recover(self, state: State) -> list[Problem]:
         """Put right what a kill left, and let go of what was moved aside. Whatever somebody wrote into it meanwhile

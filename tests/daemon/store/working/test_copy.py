@@ -53,9 +53,9 @@ def test_made_of_plain_private_files(reef_home: Home, copied: WorkingCopy) -> No
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert copied.state() == State("work/api", "r1-00000000")
     assert copy.known(reef_home) == ["work/api"]
-    assert copy.scenario_at(reef_home, copied.root / "memory" / "a.md") == "work/api"
-    assert copy.scenario_at(reef_home, reef_home.harness / ".reef" / "x") is None
-    assert copy.scenario_at(reef_home, reef_home.root) is None
+    assert copy.place_of(reef_home, str(copied.root / "memory" / "a.md")) == ("work/api", "memory/a.md")
+    assert copy.place_of(reef_home, str(reef_home.harness / ".reef" / "x"))[0] is None
+    assert copy.place_of(reef_home, str(reef_home.root))[0] is None
 
 
 def test_what_lay_there_before_stays(reef_home: Home) -> None:
