@@ -108,6 +108,8 @@ _routes = [
     Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/releases", releases.releases),
     Route("/reef/releases/rollback", releases.rollback, methods=["POST"]),
+    Route("/reef/releases/pin", releases.pin, methods=["POST"]),
+    Route("/reef/releases/unpin", releases.unpin, methods=["POST"]),
     Route("/reef/releases/{id}", releases.release),
     Route("/reef/releases/{id}/diff", releases.diff),
     Route("/reef/releases/{id}/approve", releases.approve, methods=["POST"]),

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from daemon.core.config import Config
 from daemon.core.errors import ConfigError
@@ -22,6 +21,7 @@ from daemon.engines.remote import Remote
 from daemon.learning.jobs import Incumbent
 from daemon.learning.publish import publish_candidate
 from daemon.server import retention
+from daemon.server.announcing import Announcer
 from daemon.server.auth import Tokens
 from daemon.server.checks import Checks
 from daemon.server.events import Changes
@@ -95,8 +95,10 @@ async def running(
     store.on_commit = changes.committed
     models = Models(home)
     releases = await asyncio.to_thread(Releases.open, home)
-    heads = Heads(releases, models.active, lambda row: _released(store, changes, row))
+    announcer = Announcer(store, changes)
+    heads = Heads(releases, models.active, announcer.tell)
     await asyncio.to_thread(heads.load)
+    await announcer.catch_up(heads)
     asyncio.get_running_loop().run_in_executor(None, heads.tidy)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
@@ -157,13 +159,6 @@ async def _beside(work: Coroutine[object, object, None] | None) -> AsyncIterator
                 await task
 
 
-def _released(store: Store, changes: Changes, row: dict[str, Any]) -> None:
-    """A release or candidate has a new state."""
-    facts = {name: row[name] for name in ("id", "scenario", "number", "kind", "state", "job", "commit")}
-    store.audit.note("release", facts)
-    changes.tell("release", row)
-
-
 def _opened(home: Home, config: Config, redactor: Redactor) -> Store:
     def read(name: Dialect, raw: bytes) -> Message:
         return dialect(name).message(raw)
@@ -196,8 +191,8 @@ def _seams(store: Store, models: Models, desk: Desk, scenarios: Chosen) -> Seams
 
     return Seams(
         incumbent=incumbent,
-        head=lambda scenario: desk.heads.served(scenario).release_id,
-        head_lora=lambda scenario: desk.heads.lora(desk.heads.served(scenario)),
+        head=lambda scenario: desk.heads.tip(scenario).release_id,
+        head_lora=lambda scenario: desk.heads.lora(desk.heads.tip(scenario)),
         publish=publish,
         model=model,
         held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],

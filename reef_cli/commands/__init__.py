@@ -222,6 +222,12 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                     "reef releases rollback base",
                 ),
             ),
+            "pin": Command(
+                "releases:pin",
+                "Hold what clients run at a release.",
+                ("reef releases pin", "reef releases pin r3"),
+            ),
+            "unpin": Command("releases:unpin", "Let clients follow the head again.", ("reef releases unpin",)),
         },
     ),
     "models": Group(
