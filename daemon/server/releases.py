@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.releases import Release, ReleaseState
+from daemon.core.releases import BASE_RELEASE, Release, ReleaseState
 from daemon.learning import publish
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.heads import row
