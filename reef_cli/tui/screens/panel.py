@@ -47,15 +47,23 @@ async def off_loop(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwar
 
 
 class Repeating:
-    """Work that is asked for again and again: never twice at once, and once more after the last time asked."""
+    """Work that is asked for again and again: never twice at once, and once more after the last time asked.
 
-    def __init__(self, panel: "Panel", work: Callable[[], Awaitable[None]]) -> None:
+    It is not done at all while ``wanted`` says no.
+    """
+
+    def __init__(
+        self, panel: "Panel", work: Callable[[], Awaitable[None]], wanted: Callable[[], bool] = lambda: True
+    ) -> None:
         self._panel = panel
         self._work = work
+        self._wanted = wanted
         self._asked = False
         self._busy = False
 
     def ask(self) -> None:
+        if not self._wanted():
+            return
         self._asked = True
         if not self._busy:
             self._busy = True
@@ -91,7 +99,7 @@ class Panel(Screen[None]):
         self.hint = Hint()
         self.said = Line(wraps=True)
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
-        self.reload = Repeating(self, self.load)
+        self.reload = Repeating(self, self.load, lambda: self.shown)
         self._unknown = ""
 
     def compose(self) -> ComposeResult:
@@ -108,6 +116,13 @@ class Panel(Screen[None]):
         self.daemon_changed()
         if self.alone or self.desk.lost is None:
             self.reload.ask()
+
+    @property
+    def shown(self) -> bool:
+        """Whether any of it is in view. What is not loads and draws nothing: it does when it comes back."""
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else stack
+        return not any(isinstance(screen, Panel) or screen.has_class("full") for screen in above)
 
     # -- for the screens ----------------------------------------------------------------------------
 
