@@ -86,7 +86,7 @@ class Adapter(NamedTuple):
     once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
 
     ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
-    ``thinking`` its words for how much to think.
+    ``thinking`` its words for how much to think. ``silent``: it has no place to show what is new; the wrapper says it.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Adapter(NamedTuple):
     model: Any = "$REEF_MODEL_ID"
     mcp: Mapping[str, Any] = {}
     thinking: Mapping[str, str] = {}
+    silent: bool = False
 
     @property
     def version(self) -> str | None:

@@ -62,6 +62,11 @@ class Chosen(NamedTuple):
     before: str | None
     newer: Delivery | None = None
 
+    @property
+    def activated(self) -> bool:
+        """It is another one than the run before had."""
+        return self.before is not None and self.before != self.told.release_id
+
 
 def main(name: str) -> NoReturn:
     """Become the agent. The exit code is its own, or ours where it never began."""
@@ -129,6 +134,8 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
             raise
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it")
         return command[0], [*command, *arguments], dict(os.environ)
+    if adapter.silent:
+        _announce(chosen)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
         used = session.sweep(place)
@@ -232,6 +239,14 @@ def short(release_id: str) -> str:
     return release_id.partition("-")[0]
 
 
+def _announce(chosen: Chosen) -> None:
+    """What an agent tells that has a place for it."""
+    if chosen.newer:
+        diagnostics.say(f"Reef: {said(chosen.newer)} · reef harness update takes it")
+    elif chosen.activated:
+        diagnostics.say(f"Reef: {said(chosen.told)}")
+
+
 def _warn(error: ReefError, kept: Delivery) -> None:
     diagnostics.say(f"Reef: {error.message}")
     if error.hint:
@@ -259,7 +274,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_COMMIT": commit_of(folder),
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
-        "REEF_ACTIVATED": chosen.before is not None and chosen.before != told.release_id,
+        "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
         "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),

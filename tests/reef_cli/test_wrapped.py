@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from adapters import active, delivery, receipt
+from adapters import active, agent, delivery, receipt
 from adapters.plan import Upgrade
 from adapters.session import Place
 from daemon.core.errors import ExitCode
@@ -238,6 +239,28 @@ def test_what_is_not_taken_is_told(case: Case, upgrade: str) -> None:
     assert seen.told["reef"]["newer"]["reason"] == "a second rule"
     receipt.erase(case.place.shelf)  # it can be had again
     assert case.run().told["reef"]["release"]["release_id"] == first.id
+
+
+def test_what_an_agent_has_no_place_for_is_said_before_it_starts(case: Case, own_pi: Path) -> None:
+    said = json.loads(own_pi.read_text())
+    own_pi.write_text(json.dumps({**said, "silent": True}))
+    assert case.run().err == ""
+    case.publish(reason="a rule\x1b[31m")
+    assert case.run().err == "Reef: release r1 · a rule?[31m · accepted 9\u20130\n"
+    assert case.run().err == ""
+    case.install(upgrade="pinned")
+    case.publish("job_2", {"rules.md": "More.\n"}, reason="a second rule")
+    assert case.run().err == "Reef: release r2 · a second rule · accepted 9\u20130 · reef harness update takes it\n"
+
+
+@pytest.fixture
+def own_pi(case: Case) -> Iterator[Path]:
+    """The person's own description of Pi, which is Reef's."""
+    folder = case.home.root / "adapters"
+    shutil.copytree(agent.load(case.home, "pi").folder, folder)
+    (folder / "adapter.json").rename(folder / "pi.json")
+    yield folder / "pi.json"
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(("answer", "number"), [("y", 2), ("n", 1), ("", 1)])
