@@ -10,12 +10,16 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from reef_cli.tui.keys import Key, Place, at
+from reef_cli.tui.keys import KEYS, Key, Place, at
 from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
-_KEY_WIDTH, _TWIN_WIDTH, _WIDE = 12, 27, 64
+_KEY_WIDTH, _WIDE = 12, 64
+#: The widest of each in the table: in a wide terminal a command stands close to what it does.
+_TEXT_WIDTH, _TWIN_WIDTH = (
+    max(len(text) for text in texts) + 1 for texts in zip(*((key.text, key.twin) for key in KEYS), strict=True)
+)
 
 
 class Pages(ModalScreen[None]):
@@ -83,10 +87,11 @@ class Help(Pages):
 def _explained(key: Key, width: int) -> list[str]:
     """A key's lines: the command stands beside what it does, or below it where that is too narrow."""
     beside = width >= _WIDE and key.twin != ""
-    words = wrapped(key.text, width - _KEY_WIDTH - (_TWIN_WIDTH if beside else 0))
+    column = min(width - _TWIN_WIDTH + 1, _KEY_WIDTH + _TEXT_WIDTH) if beside else width
+    words = wrapped(key.text, column - _KEY_WIDTH - (1 if beside else 0))
     first = fit(key.shown, _KEY_WIDTH - 1) + " " + words[0]
     if beside:
-        first = fit(first, width - _TWIN_WIDTH + 1) + key.twin
+        first = fit(first, column) + key.twin
     rest = [" " * _KEY_WIDTH + word for word in words[1:]]
     return [first, *rest, *([] if beside or not key.twin else _below(key.twin, width))]
 

@@ -119,7 +119,8 @@ def test_undo_leaves_what_others_said_meanwhile(served: Served) -> None:  # noqa
         until(lambda: standing(served, receipt) == [(0.0, None)] * 4, "mine are taken back")
         until(lambda: told.count(f"undone: + good on {receipt}") == 4, "each is told")
         until(
-            lambda: "nothing was rated here yet; reef undo takes back what was said elsewhere" in told, "and the fifth"
+            lambda: "nothing is left to take back here; reef undo takes back what was said elsewhere" in told,
+            "and the fifth",
         )
 
 
@@ -170,7 +171,7 @@ def test_what_is_refused_is_told_and_no_longer_waits(served: Served) -> None:  #
         mine.clear_many([gone])
         until(lambda: any("has no answer to rate" in one for one in told[1:]), "not cleared")
         mine.undo()
-        assert told[-1].startswith("nothing was rated here yet")
+        assert told[-1].startswith("nothing is left to take back here")
 
 
 def test_of_many_what_is_refused_is_told_and_the_rest_is_stored(served: Served) -> None:  # noqa: F811
