@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import ClassVar, Final
 
 from textual import events
+from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.theme import BUILTIN_THEMES
 from textual.theme import Theme as TextualTheme
@@ -61,6 +63,7 @@ def textual_themes() -> dict[Theme, TextualTheme]:
 class Dashboard(App[None], inherit_bindings=False):
     CSS_PATH = "reef.tcss"
     TITLE = "Reef"
+    DEFAULT_MODE = Place.TRACES  # a mode switched to is painted 50 ms later: `textual.app.App.delay_update`
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
@@ -88,7 +91,6 @@ class Dashboard(App[None], inherit_bindings=False):
         return screen
 
     def on_mount(self) -> None:
-        self.switch_mode(Place.TRACES)
         self.feed.start()
         if self.desk.replay is not None:
             self.set_timer(self.desk.replay.left() + 0.1, self._changed)
@@ -98,6 +100,7 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_ready(self) -> None:
         if not self.is_headless:  # where tests run, garbage has to go
             gc.freeze()  # else each full collection walks what the imports made: 75 ms that a key waits
+            gc.enable()
 
     def on_unmount(self) -> None:
         self.feed.stop()
@@ -169,6 +172,12 @@ class Dashboard(App[None], inherit_bindings=False):
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""
         return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
+
+    def pop_screen(self) -> AwaitComplete:
+        """Textual remembers the backgrounds of the last 1,024 widgets by the widgets' lines, which would stay: 40 kB a
+        screen, and each full collection longer."""
+        StylesCache.get_inner_outer.cache_clear()
+        return super().pop_screen()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Textual's own is not wrapped for tmux."""
