@@ -32,6 +32,9 @@ class Place(StrEnum):
 EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+q", "ctrl+s")
 EATEN_BY_EDITORS: Final = ("ctrl+p",)
 
+#: The rank of keys that every footer has room for.
+ALWAYS: Final = 9
+
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
 OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.DIFF, Place.JOB, Place.MODEL)
 EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
@@ -69,17 +72,17 @@ KEYS: Final = (
     Key("page_down", ("ctrl+d", "pagedown"), "ctrl+d PgDn", "page down", "half a screen down", EVERYWHERE),
     Key("page_up", ("ctrl+u", "pageup"), "ctrl+u PgUp", "page up", "half a screen up", EVERYWHERE),
     Key("open", ("enter",), "Enter", "open", "read the trace", (Place.TRACES,), "reef traces show ID", 1),
-    Key("query", ("slash",), "/", "filter", "filter: words, agent:pi, since:2d", (Place.TRACES,),
+    Key("query", ("slash",), "/", "filter", "filter: words, agent:pi since:2d", (Place.TRACES,),
         "reef traces list QUERY", 2),
     Key("reset", ("escape",), "Esc", "reset", "take marks, filter, sorting off", (Place.TRACES,),
         "reef traces list"),
-    Key("sort", ("o",), "o", "sort", "sort by tokens, cost, latency, rating", (Place.TRACES,),
+    Key("sort", ("o",), "o", "sort", "sort: tokens cost latency rating", (Place.TRACES,),
         "reef traces list --sort", 7),
-    Key("mark", ("space",), "space", "mark", "mark it, or no more: to rate many", (Place.TRACES,),
+    Key("mark", ("space",), "space", "mark", "mark, or no more: to rate many", (Place.TRACES,),
         "reef traces list --json", 6),
     Key("range", ("V", "shift+space"), "V", "mark to here", "mark from the last mark to here", (Place.TRACES,),
         "reef traces list --json"),
-    Key("expand", ("l", "right"), "l →", "unfold", "unfold sub-agents, side calls, retries", (Place.TRACES,),
+    Key("expand", ("l", "right"), "l →", "unfold", "unfold sub-agents and side calls", (Place.TRACES,),
         "reef traces show ID", 8),
     Key("collapse", ("h", "left"), "h ←", "fold", "fold them again", (Place.TRACES,), "reef traces show ID"),
     Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
@@ -119,7 +122,7 @@ KEYS: Final = (
     Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3),
     Key("check", ("r",), "r", "check", "run the checks again", (Place.STATUS,), "reef doctor", 4),
     Key("filter", ("slash",), "/", "filter", "only lines with these words", (Place.LOGS,), "reef logs WORDS", 1),
-    Key("level", ("l",), "l", "level", "only lines of this level and up", (Place.LOGS,), "reef logs level:warning", 2),
+    Key("level", ("l",), "l", "level", "only lines of a level and up", (Place.LOGS,), "reef logs level:warning", 2),
     Key("source", ("tab",), "Tab", "log", "another log: engine, a job", (Place.LOGS,), "reef logs --of engine", 3),
     Key("follow", ("f",), "f", "follow", "follow the newest, or stop",
         (Place.TRACES, Place.TRACE, Place.JOB, Place.LOGS),

@@ -43,7 +43,7 @@ class Pages:
         if self.shown.query:
             loaded = len(self._window.rows)
             return f"{loaded}{'' if loaded == self._window.total else '+'} fit"
-        return "" if self.shown.counted else f"by {self.shown.order}, the most last"
+        return "" if self.shown.counted else f"by {self.shown.order}"
 
     def nothing(self, key: Callable[[str], str]) -> str:
         """What stands where nothing fits; ``key`` tells what a person presses for an action."""

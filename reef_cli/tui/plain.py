@@ -14,7 +14,7 @@ from reef_cli.outbox import last_answer
 from reef_cli.tui.keys import KEYS
 
 _SHOWN = 10
-_HELP = "Say a trace's number to read it, good and its number to rate it, list for the newest, quit, or any command of reef."
+_HELP = "Say a trace's number to read it, good and its number to rate it, list, quit, or any command of reef."
 #: What takes a trace's number for its last answer, and how many words stand before that.
 _RATES = {"good": 1, "bad": 1, "undo": 1, "edit": 1, "note": 2, "score": 2}
 

@@ -111,7 +111,7 @@ async def test_help_is_wrapped_again_when_the_terminal_changes(reef_home: Home, 
     async with dashboard(reef_home, (80, 24)) as seen:
         await seen.until(lambda: seen.app.desk.lost is None)
         await seen.press("question_mark")
-        await seen.shows("read the trace                     reef traces show ID")
+        await seen.shows("read the trace                       reef traces show ID")
         await seen.pilot.resize_terminal(40, 20)
         await seen.shows("│               reef traces show ID")
 

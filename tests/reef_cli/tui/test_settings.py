@@ -5,7 +5,7 @@ import pytest
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home
 from reef_cli.tui.settings import Settings, keep, load, rebound
-from tests.fakes.dashboard import FakeDaemon, session
+from tests.fakes.dashboard import FakeDaemon, record, said, session
 from tests.reef_cli.tui.seen import dashboard
 
 
@@ -78,7 +78,9 @@ async def test_rebound_keys_act_and_are_shown(reef_home: Home, fake: FakeDaemon)
 
 async def test_messages_name_the_keys_as_they_are_bound(reef_home: Home, fake: FakeDaemon) -> None:
     fake.sessions = [session(1)]
-    fake.traces = {fake.sessions[0]["id"]: {"session": fake.sessions[0], "records": []}}
+    id = fake.sessions[0]["id"]
+    entry = {"record": record("rec_1", id), "reports": [], "new_messages": [said("user", "asked")], "answer": None}
+    fake.traces = {id: {"session": fake.sessions[0], "records": [entry]}}
     keys = {"undo": ("U",), "mark": ("M",), "reset": ("X",), "sort": ("O",), "find": ("F",)}
     async with dashboard(reef_home, settings=Settings(hints=False, keys=keys)) as seen:
         await seen.until(lambda: "session 1" in seen.marked)
