@@ -132,7 +132,7 @@ KEYS: Final = (
     Key("jobs", ("3",), "3", "jobs", "jobs: what learns now", EVERYWHERE, "reef jobs list"),
     Key("models", ("4",), "4", "models", "models: what answers", EVERYWHERE, "reef models list"),
     Key("logs", ("5",), "5", "logs", "logs: what the daemon said", EVERYWHERE, "reef logs"),
-    Key("status", ("6",), "6", "status", "status: what runs, and the checks", EVERYWHERE, "reef status"),
+    Key("status", ("6",), "6", "status", "status: what runs, the checks", EVERYWHERE, "reef status"),
     Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
     Key("copy", ("y",), "y", "copy", "its id, or the line, to the clipboard", EVERYWHERE),
     Key("hints", ("H",), "H", "hints", "the hint at the bottom: off, or on again", EVERYWHERE),

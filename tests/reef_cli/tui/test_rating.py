@@ -100,7 +100,7 @@ async def test_the_answer_under_the_cursor_is_rated(served: Served) -> None:  # 
         await seen.shows(one, two)
         await seen.select("the first question of two", "k")
         await seen.press("plus")
-        await seen.shows("* + good")
+        await seen.shows("  + good")
         assert standing(served, one) == [(1.0, None)]
         assert standing(served, two) == []
 
@@ -269,7 +269,7 @@ async def test_what_waits_is_seen_in_a_trace(reef_home: Home, size: tuple[int, i
             seen.app.desk.ratings.note_many(seen.panel.meant(), f"as {HOSTILE} said")  # type: ignore[attr-defined]
             await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
             await seen.press("j", "k")
-            await seen.shows("* + good …", "* - bad  (undone) …", "* no, …", "[red]not red[/red]")
+            await seen.shows("    + good …", "    - bad  (undone) …", "* no, …", "[red]not red[/red]")
             assert "\x1b" not in seen.screen
             seen.golden(f"waiting-trace-{size[0]}x{size[1]}")
             fake.start()

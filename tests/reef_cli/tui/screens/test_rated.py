@@ -213,7 +213,7 @@ async def test_a_task_is_made_of_a_question(served: Served, size: tuple[int, int
     tasks = served.daemon.get("/reef/tasks")["items"][:2]
     assert tasks[1]["prompt"] == asked  # as it was asked, not as it was shown
     assert tasks[1]["check"]["form"] == "one_sentence"
-    assert " now " in tasks[0]["prompt"]
+    assert " now" in tasks[0]["prompt"]
 
 
 def test_reef_tasks_add_from(served: Served, cli: Reef) -> None:  # noqa: F811
