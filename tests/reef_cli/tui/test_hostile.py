@@ -59,7 +59,7 @@ async def test_ten_lines_hide_nothing_that_matters(reef_home: Home, fake: FakeDa
         await seen.until(lambda: "x y z" in seen.marked)
         lines = seen.screen.splitlines()
         assert lines[0].startswith("Reef [1 traces]")
-        assert lines[-1].endswith("? help")
+        assert lines[-1].endswith("? help  q quit")
         assert sum("x y z" in line for line in lines) >= 4
         assert any("the daemon" in line for line in lines[-3:-1])
         fake.start()
