@@ -1,7 +1,7 @@
 """``POST /reef/harness/proposals``: a tree, or changes to one, that somebody would have a scenario's agents run.
 
 Over the socket it is the person: whatever a harness may hold, kept until they approve it. An agent's token may propose
-text alone, which the gate judges like a recipe's; where there is no task to judge it by, it waits for the person.
+text alone, which the gate judges like a recipe's; what no task can judge, skills and prompts too, waits for the person.
 Nothing here is released.
 """
 
@@ -12,7 +12,9 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from daemon.core import harness
 from daemon.core.errors import Conflict, UsageError
+from daemon.core.harness import Kind
 from daemon.core.learning import TaskSet
 from daemon.core.releases import Candidate, Release, ReleaseState
 from daemon.learning import publish, taint
@@ -48,7 +50,8 @@ async def propose(request: Request) -> Response:
     head = (await read(daemon.releases.standing, scenario)).id
     if proposal.parent not in (None, head):
         raise Conflict(f"the head of {scenario!r} is {head}, not {proposal.parent}", hint="GET /reef/harness")
-    if not await read(daemon.store.tasks, scenario, TaskSet.GATE):
+    tasks = await read(daemon.store.tasks, scenario, TaskSet.GATE)
+    if not tasks or not all(_is_told(path) for path in proposal.harness):
         return answer(_told(await _waiting(daemon, proposal, head)), 201)
     job = await _judged(daemon, proposal)
     return answer({"proposal_id": job, "admitted": True, "reason": None, "release_id": head, "job": job}, 202)
@@ -97,6 +100,12 @@ def _told(kept: Release) -> dict[str, Any]:
     return row(kept) | {"proposal_id": kept.id, "admitted": True, "release_id": kept.id}
 
 
+def _is_told(path: str) -> bool:
+    """Whether the gate can judge the file: it asks the model, with what agents tell it in every request."""
+    found = harness.entry(path)
+    return found is not None and found.kind in (Kind.RULES, Kind.PLAYBOOK, Kind.MEMORY)
+
+
 async def _waiting(daemon: Runtime, proposal: Proposal, head: str) -> Release:
     """Kept for the person. Raises Conflict when as many wait as anybody wants to decide about."""
     said = json.dumps([proposal.scenario, head, dict(proposal.harness)], sort_keys=True)
@@ -108,7 +117,7 @@ async def _waiting(daemon: Runtime, proposal: Proposal, head: str) -> Release:
     mine = [one for one in waiting if one.recipe == RECIPE and one.scenario == proposal.scenario]
     if len(mine) >= _AGENTS_WAITING and all(one.job != candidate.job for one in mine):
         raise Conflict(f"{len(mine)} proposals of agents wait already", hint="a person decides: reef releases list")
-    note = "an agent proposed it, and there are no tasks to judge it by"
+    note = "an agent proposed it, and there is no task that can judge it"
     if words := await read(taint.quoted, daemon.store.learning, {}, proposal.harness):
         note += f'; a tool or a file said the same: "{words}…"'
     kept = await read(daemon.releases.propose, candidate, None, ReleaseState.PENDING, note)
