@@ -5,6 +5,7 @@ good release of this machine and says so; only where there is none does it refus
 terminal, signals and the exit code are the agent's own.
 """
 
+import base64
 import json
 import math
 import os
@@ -261,17 +262,29 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     folder = Path.cwd()
     serves, told = chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
+    secret, commit = wrapped.home.agent_token.read_text().strip(), commit_of(folder)
+    headers = {
+        "x-reef-adapter": wrapped.adapter.name,
+        "x-reef-scenario": told.scenario,
+        "x-reef-cwd": quote(os.fsencode(folder)),
+        "x-reef-tag-run": run,
+        "x-reef-tag-release": told.release_id,
+        **({"x-reef-commit": commit} if commit else {}),
+    }
+    fields = base64.urlsafe_b64encode(json.dumps(headers).encode()).decode().rstrip("=")
     return {
         **rendering.values(told, wrapped.adapter),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
-        "REEF_TOKEN": wrapped.home.agent_token.read_text().strip(),
+        "REEF_TOKEN": secret,
+        "REEF_HEADERS": headers,
+        "REEF_TOLD_URL": f"{serves['url']}/t/{secret}/x/{fields}",
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
-        "REEF_CWD": quote(os.fsencode(folder)),
-        "REEF_COMMIT": commit_of(folder),
+        "REEF_CWD": headers["x-reef-cwd"],
+        "REEF_COMMIT": commit,
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from adapters import active, agent, delivery, receipt
-from adapters.plan import Upgrade
+from adapters.plan import OnDaemonDown, Upgrade
 from adapters.session import Place
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
@@ -47,8 +47,8 @@ class Case:
         assert self._daemon is not None
         return self._daemon
 
-    def install(self, upgrade: Upgrade = "auto") -> None:
-        agents.install(self.home, scenario=self.scenario, upgrade=upgrade)
+    def install(self, upgrade: Upgrade = "auto", on_daemon_down: OnDaemonDown = "fail") -> None:
+        agents.install(self.home, scenario=self.scenario, upgrade=upgrade, on_daemon_down=on_daemon_down)
 
     def run(self, *words: str, **options: Any) -> agents.Seen:
         return agents.run(self.home, *words, **options)
@@ -118,7 +118,25 @@ def test_it_becomes_the_agent(case: Case, tmp_path: Path) -> None:
         subprocess.run(["sh", "-c", key], capture_output=True, text=True, check=True).stdout == case.daemon.agent_token
     )
     assert seen.told["reef"]["release"]["release_id"] == "base"
-    assert seen.told["environment"]["PI_OFFLINE"] == "1"
+    environment = seen.told["environment"]
+    assert (environment["PI_OFFLINE"], environment["REEF_SCENARIO"]) == ("1", case.scenario)
+    assert environment["REEF_RUN"] == headers["x-reef-tag-run"]
+    assert environment["REEF_HOME"] == str(case.home.root)
+
+
+def test_on_the_persons_configuration_all_comes_as_arguments(case: Case) -> None:
+    """But not before Pi's own commands."""
+    agents.install(case.home, scenario=case.scenario, mode="overlay")
+    case.publish()
+    seen = case.run("-p", "x")
+    directory = seen.told["environment"]["REEF_SESSION_DIRECTORY"]
+    assert seen.told["arguments"] == [
+        "-e", f"{directory}/extensions/reef.ts", "--append-system-prompt", f"{directory}/RULES.md",
+        "--skill", f"{directory}/skills", "--prompt-template", f"{directory}/prompts", "--model", "reef/default",
+        "-p", "x",
+    ]  # fmt: skip
+    assert "PI_CODING_AGENT_DIR" not in seen.told["environment"]
+    assert case.run("mcp", "list").told["arguments"] == ["mcp", "list"]
 
 
 def test_it_starts_the_daemon(alone: Case) -> None:
@@ -310,6 +328,17 @@ def test_without_a_daemon_the_last_good_release_runs(alone: Case) -> None:
     assert seen.told["reef"]["release"]["release_id"] == release.id
     assert "the daemon did not start" in seen.err
     assert "release r1 will answer once the daemon runs" in seen.err
+
+
+def test_without_a_daemon_reef_is_bypassed_where_that_was_chosen(alone: Case) -> None:
+    alone.install(on_daemon_down="bypass")
+    with running_daemon(alone.home):
+        assert alone.run().told["reef"]
+    alone.home.config.write_text("server: {port: nonsense}\n")
+    seen = alone.run("-p", "x", environment={"PLAIN": "1", "EXIT": "7"})
+    assert (seen.code, seen.told["arguments"]) == (7, ["-p", "x"])
+    assert not {"PI_CODING_AGENT_DIR", "REEF_RUN"} & seen.told["environment"].keys()
+    assert "the daemon did not start: exit code 2; Pi runs without it" in seen.err
 
 
 def test_without_a_daemon_or_a_release_it_refuses(alone: Case) -> None:
