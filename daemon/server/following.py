@@ -62,6 +62,7 @@ async def _saved(home: Home, again: asyncio.Event) -> AsyncIterator[set[str]]:
     """Scenarios in whose working copies something was saved, until ``again``: there is one more."""
     from watchfiles import awatch  # type: ignore[import-not-found, unused-ignore]  # who has none need not load it
 
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it counts every change
     async for changed in awatch(
         home.harness, watch_filter=_counts(home), debounce=_DEBOUNCE, step=_STEP, stop_event=again
     ):
