@@ -28,6 +28,7 @@ from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.work import edge
 from reef_cli.tui.settings import DEFAULTS, Settings, name_of
 from reef_cli.tui.themes import Theme
 
@@ -120,13 +121,14 @@ class Dashboard(App[None], inherit_bindings=False):
 
     async def _look(self) -> None:
         """What no event tells to one who connects: whether recording is paused, which version answers."""
+        until = None
         try:
-            status = await asyncio.to_thread(self.desk.client.get, "/reef/status")
-        except ReefError:  # gone again, or of another version: that is told elsewhere
+            until = self.desk.look(await asyncio.to_thread(self.desk.client.get, "/reef/status"))
+        except ReefError:  # gone again: that is told elsewhere
             return
-        self.desk.look(status)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            self.desk.other = self.desk.other or "what answers is no daemon that this dashboard knows: reef restart"
         self._changed()
-        until = status["recording"]["until_ns"]
         if until:  # no event tells that a pause is over
             self.set_timer(max(until - self.desk.now(), 0) / 1e9 + 1, self._look_again)
 
@@ -155,15 +157,15 @@ class Dashboard(App[None], inherit_bindings=False):
         self._timer = None
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
-        if engines and engines[-1]:
-            self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
         if any(event.name == "recording" for event in events):
             self._look_again()
         for panel in self._panels():
-            if engines:
-                panel.daemon_changed()
-            if events:
-                panel.heard(events)
+            with edge(panel.failed):
+                if engines:
+                    self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}" if engines[-1] else ""
+                    panel.daemon_changed()
+                if events:
+                    panel.heard(events)
 
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""

@@ -66,13 +66,15 @@ class Desk:
         """What is told before a session's rating: what is on its way to the daemon, a mark on its scenario's scale."""
         return self.ratings.pending(session["id"]) or marked(session["score"], self.scales.get(session["scenario"]))
 
-    def look(self, status: Mapping[str, Any]) -> None:
-        """Take what ``GET /reef/status`` told."""
-        self._hear(status["recording"])
-        self.scales = scales(status)
+    def look(self, status: Mapping[str, Any]) -> int | None:
+        """Take what ``GET /reef/status`` told; until when recording is paused."""
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
         self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"
+        self._hear(status["recording"])
+        self.scales = scales(status)
+        until: int | None = status["recording"]["until_ns"]
+        return until
 
     def _hear(self, state: Mapping[str, Any]) -> None:
         """Take how recording is."""

@@ -67,7 +67,7 @@ class Feed:
                     elif name == "missed":
                         self._tell(Connected())  # whatever is shown may be old
                     self._add(Event(name, data))
-                reason, running = "the daemon stopped", False
+                reason, running = ("the daemon stopped", False) if connected else ("what answers is no daemon", True)
             except ReefError as error:
                 reason = error.message
                 running = not isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from daemon.core.errors import ReefError
 from reef_cli import questions
 from reef_cli.scoring import Scale, scored, without
-from reef_cli.tui.screens.panel import Panel, off_loop
+from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.saying import Mark, Note, Task
+from reef_cli.tui.screens.work import begin, off_loop
 from reef_cli.tui.text import inert, one_line
 
 #: They need something to be about.
@@ -100,16 +100,12 @@ class Rated(Panel):
         self.desk.ratings.pin_many(sessions, pinned=not all(one.get("pinned") for one in sessions))
 
     def do_task(self) -> None:
-        self.run_worker(self._asking(self.meant()[0]))
+        begin(self, self._asking(self.meant()[0]))
 
     async def _asking(self, row: Mapping[str, Any]) -> None:
         client = self.desk.client
         find = questions.question if "receipt" in row else questions.of_session
-        try:
-            prompt, scenario = await off_loop(find, client, str(row.get("receipt") or row["id"]))
-        except ReefError as error:
-            self.failed(error)
-            return
+        prompt, scenario = await off_loop(find, client, str(row.get("receipt") or row["id"]))
 
         def add(task: Mapping[str, object]) -> str:
             kept = client.post("/reef/tasks", task, scope=scenario)
