@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.learning import Task, TaskSet
+from daemon.core.orders import Order
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
 from daemon.core.rows import (
     NewReport,
-    Order,
     RecordPlace,
     RecordRow,
     ReportRow,

@@ -62,6 +62,7 @@ def textual_themes() -> dict[Theme, TextualTheme]:
 class Dashboard(App[None], inherit_bindings=False):
     CSS_PATH = "reef.tcss"
     TITLE = "Reef"
+    DEFAULT_MODE = Place.TRACES  # a mode switched to is painted 50 ms later: `textual.app.App.delay_update`
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
@@ -89,7 +90,6 @@ class Dashboard(App[None], inherit_bindings=False):
         return screen
 
     def on_mount(self) -> None:
-        self.switch_mode(Place.TRACES)
         self.feed.start()
         if self.desk.replay is not None:
             self.set_timer(self.desk.replay.left() + 0.1, self._changed)
@@ -99,6 +99,7 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_ready(self) -> None:
         if not self.is_headless:  # where tests run, garbage has to go
             gc.freeze()  # else each full collection walks what the imports made: 75 ms that a key waits
+            gc.enable()
 
     def on_unmount(self) -> None:
         self.feed.stop()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daemon.core.client import Client
-from daemon.core.rows import Order
+from daemon.core.orders import Order
 from reef_cli.tui.window import Row, Want, Window
 
 

@@ -221,13 +221,14 @@ class Releases(Chain):
         for path, text in candidate.harness.items():
             full = f"harness/{path}"
             if text is None:
+                texts.check_place(path)
                 blobs.pop(full, None)
                 files.pop(full, None)
                 continue
             texts.check(path, text)
             content = text.encode()
             blobs[full], files[full] = writer.blob(content), hashlib.sha256(content).hexdigest()
-        texts.check_count(files)
+        texts.check_tree(files)
         if files == before and candidate.lora is None:
             raise RecipeError(f"job {candidate.job} proposes what {candidate.parent} is already")
         return blobs, files

@@ -18,8 +18,6 @@ from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
 from reef_cli.tui.screens import everywhere
-from reef_cli.tui.screens.dialogs import Confirm
-from reef_cli.tui.screens.help import Help
 from reef_cli.tui.screens.work import Repeating, begin, edge, off_loop
 from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
@@ -156,6 +154,8 @@ class Panel(Screen[None]):
             else:
                 self.say("nothing was changed")
 
+        from reef_cli.tui.screens.dialogs import Confirm
+
         self.app.push_screen(Confirm(question), answered)
 
     # -- keys that mean the same everywhere -----------------------------------------------------------
@@ -229,6 +229,8 @@ class Panel(Screen[None]):
             self.do_back()
 
     def do_help(self) -> None:
+        from reef_cli.tui.screens.help import Help
+
         self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
 
     def do_suspend(self) -> None:

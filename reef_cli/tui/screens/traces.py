@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from daemon.core.errors import ReefError, Unreachable
-from daemon.core.rows import Order
+from daemon.core.orders import Order
 from reef_cli.tui.beside import Beside
 from reef_cli.tui.keys import Place
 from reef_cli.tui.listed import COLUMNS, folded, session_row, together, typed

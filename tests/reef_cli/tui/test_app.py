@@ -1,6 +1,8 @@
 """The application: the daemon comes and goes, themes, leaving."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +123,15 @@ async def test_what_is_said_on_stderr_ends_no_dashboard(reef_home: Home, fake: F
         await seen.shows("nothing yet")
         await asyncio.to_thread(diagnostics.say, "sent what waited for the daemon: 1 piece of feedback")
         assert "sent what" not in seen.screen
+
+
+def test_the_first_paint_imports_only_what_it_shows() -> None:
+    """A dialog, another screen or the daemon's own modules would cost each start."""
+    code = "import sys, reef_cli.tui.app, reef_cli.tui.screens.traces; print(*sys.modules, sep='\\n')"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    screens = {name.rpartition(".")[2] for name in loaded if name.startswith("reef_cli.tui.screens.")}
+    assert screens == {"everywhere", "panel", "rated", "traces"}
+    others = {"textual.widgets._text_area", "daemon.core.records", "reef_cli.tui.choices", "secrets", "yaml"}
+    assert not others & loaded

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.client import Client
-from daemon.core.rows import Order
+from daemon.core.orders import Order
 from reef_cli.tui.pages import Asked, Pages
 from reef_cli.tui.window import MOST, PAGE, Row, Want, Window
 
