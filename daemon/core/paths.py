@@ -77,6 +77,11 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "tokens" / "releases.json"
 
     @property
+    def scenarios(self) -> Path:
+        """What a person chose for scenarios, see `daemon.store.scenarios`."""
+        return self.root / "scenarios.json"
+
+    @property
     def paused(self) -> Path:
         """There while nothing is to be recorded."""
         return self.root / "paused.json"

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from daemon.core.errors import NotFound, ReefError
 from daemon.server import (
     actions,
+    choosing,
     control,
     exports,
     feed,
@@ -40,6 +41,7 @@ from daemon.server import (
 )
 from daemon.server.auth import Guard
 from daemon.server.control import answer
+from daemon.server.inband import InBand
 from daemon.server.incoming import ClientGone
 from daemon.server.proxy import ROUTES, DataPlane, passes
 from daemon.server.runtime import Runtime
@@ -106,12 +108,17 @@ _routes = [
     Route("/reef/releases/{id}/diff", releases.diff),
     Route("/reef/releases/{id}/approve", releases.approve, methods=["POST"]),
     Route("/reef/releases/{id}/reject", releases.reject, methods=["POST"]),
-    Route("/reef/scenarios", releases.scenarios),
+    Route("/reef/scenarios", published.scenarios, methods=["GET"]),
+    Route("/reef/scenarios", choosing.create, methods=["POST"]),
+    Route("/reef/scenarios/{scenario:path}/contract", published.contract),
+    Route("/reef/scenarios/{scenario:path}/commits", published.commits),
+    Route("/reef/scenarios/{scenario:path}/update", choosing.update, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/releases", releases.releases),
     Route("/reef/scenarios/{scenario:path}/records", published.records),
     Route("/reef/scenarios/{scenario:path}/records/{receipt}", published.record),
     Route("/reef/scenarios/{scenario:path}/rollback", releases.scenario_rollback, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
+    Route("/reef/scenarios/{scenario:path}", choosing.remove, methods=["DELETE"]),
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
     Route("/reef/harness/versions", install.versions),
@@ -143,6 +150,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
+        inband=InBand(runtime.store, runtime.recorder, runtime.changes),
         live=runtime.live,
         server=runtime.config.server,
     )

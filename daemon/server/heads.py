@@ -95,6 +95,10 @@ class Heads:
         """What a request that arrives now gets, for as long as it takes."""
         return self._served.get(scenario, BASE)
 
+    def head(self, scenario: str) -> Release | None:
+        """The release at the end of its chain; None: the base."""
+        return self._heads.get(scenario)
+
     def lora(self, served: Served) -> LoraFile | None:
         """The weights to answer with; None, too, where they belong to another model than the one in use."""
         return served.lora if served.lora is not None and self.fits(served.lora) else None
@@ -111,6 +115,12 @@ class Heads:
         self._waiting = {id: row for id, row in self._waiting.items() if row.job != release.job}
         _log.info("%s: %s serves: %s", release.scenario, release.id, release.reason)
         self.on_change(row(release))
+
+    def forget(self, scenario: str) -> None:
+        """The scenario is no more: the model answers alone."""
+        for kept in (self._heads, self._served, self._trouble):
+            kept.pop(scenario, None)
+        self._waiting = {id: row for id, row in self._waiting.items() if row.scenario != scenario}
 
     def told(self, candidate: Release) -> None:
         """A candidate was kept, or has another state."""

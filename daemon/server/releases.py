@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.releases import BASE_RELEASE, ReleaseState
+from daemon.core.releases import Release, ReleaseState
 from daemon.learning import publish
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.heads import row
@@ -98,22 +98,19 @@ async def rollback(request: Request) -> Response:
 # -- the published protocol's names -------------------------------------------------------------------
 
 
-async def scenarios(request: Request) -> Response:
-    """Every scenario with releases, and ``default``."""
-    heads = {str(head["scenario"]): head for head in runtime(request).heads.rows()}
-    names = sorted({"default", *await read(runtime(request).releases.scenarios)})
-    items = [{"name": name, "release_id": heads.get(name, {}).get("release_id", BASE_RELEASE)} for name in names]
-    return answer({"items": items, "next": None})
-
-
 async def scenario_rollback(request: Request) -> Response:
     release_id = await _release_id(request)
-    return answer(row(await publish.rollback(runtime(request), scenario_of(request), release_id)))
+    return _published(await publish.rollback(runtime(request), scenario_of(request), release_id))
 
 
 async def promote(request: Request) -> Response:
     release_id = await _release_id(request)
-    return answer(row(await publish.approve(runtime(request), scenario_of(request), release_id)))
+    return _published(await publish.approve(runtime(request), scenario_of(request), release_id))
+
+
+def _published(release: Release) -> Response:
+    """A release with the protocol's words for its id and its content."""
+    return answer(row(release) | {"release_id": release.id, "content_id": release.commit})
 
 
 async def _release_id(request: Request) -> str:

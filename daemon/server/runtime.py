@@ -38,6 +38,7 @@ from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.store.db import Store
 from daemon.store.releases import Releases
+from daemon.store.scenarios import Choices, Chosen
 from daemon.wire.base import dialect
 
 
@@ -63,6 +64,7 @@ class Runtime:
     learning: LearningSide
     live: Live
     lately: Lately
+    choices: Choices
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,6 +89,7 @@ async def running(
     ConfigError.
     """
     redactor = Redactor(_redaction_key(home))
+    choices = await asyncio.to_thread(Choices.load, home.scenarios)
     store = await asyncio.to_thread(_opened, home, config, redactor)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
@@ -98,12 +101,11 @@ async def running(
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
-    remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
-    router = Router(config, embedded, remotes, models)
+    router = Router(config, embedded, {name: Remote(name, one) for name, one in config.engines.items()}, models)
     metrics, lately = Metrics(), Lately()
     told = (metrics.ended, lately.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
-    seams = _seams(store, models, Desk(releases, heads, embedded))
+    seams = _seams(store, models, Desk(releases, heads, embedded), Chosen(config.scenarios, choices))
     try:
         async with (
             _telemetry(config, store, redactor) as telemetry,
@@ -111,27 +113,13 @@ async def running(
             learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
-                home=home,
-                config=config,
-                config_path=config_path,
-                tokens=tokens,
-                port=port,
-                store=store,
-                redactor=redactor,
+                home=home, config=config, config_path=config_path, tokens=tokens, port=port, store=store,
                 recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
-                privacy=privacy,
-                metrics=metrics,
-                telemetry=telemetry,
-                models=models,
-                embedded=embedded,
-                router=router,
-                changes=changes,
-                releases=releases,
-                heads=heads,
-                learning=side,
-                live=Live(redactor, changes.raise_one),
-                lately=lately,
-            )
+                redactor=redactor, privacy=privacy, metrics=metrics, telemetry=telemetry, models=models,
+                embedded=embedded, router=router,
+                changes=changes, releases=releases, heads=heads, learning=side, live=Live(redactor, changes.raise_one),
+                lately=lately, choices=choices,
+            )  # fmt: skip
             try:
                 yield runtime
             finally:
@@ -192,7 +180,7 @@ class Desk:
     embedded: LlamaCpp
 
 
-def _seams(store: Store, models: Models, desk: Desk) -> Seams:
+def _seams(store: Store, models: Models, desk: Desk, scenarios: Chosen) -> Seams:
     """What learning sees of the rest."""
 
     def model() -> str | None:
@@ -213,6 +201,8 @@ def _seams(store: Store, models: Models, desk: Desk) -> Seams:
         publish=publish,
         model=model,
         held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],
+        scenarios=scenarios,
+        by_itself=scenarios.by_itself,
     )
 
 

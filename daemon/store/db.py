@@ -48,6 +48,7 @@ from daemon.store import (
 )
 from daemon.store.compare import Compared
 from daemon.store.connection import Durability, Pool
+from daemon.store.expected import Above
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger
 from daemon.store.names import Names
@@ -177,6 +178,10 @@ class Store:
     def expected(self, exchange: Exchange, parse: Callable[[], Transcript]) -> str | None:
         """The id of the session that `append` would put it in as things stand; None where that would be a new one."""
         return self._pool.read(expected.session, prepare(exchange, parse, self._redact))
+
+    def above(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Above:
+        """Which answer stands above an exchange that is not stored."""
+        return self._pool.read(expected.above, prepare(exchange, parse, self._redact))
 
     def records(
         self,

@@ -263,6 +263,28 @@ COMMANDS: Final[dict[str, Command | Group]] = {
             ),
         },
     ),
+    "scenarios": Group(
+        "Workloads: what records and releases belong to.",
+        {
+            "list": Command(
+                "scenarios:list_scenarios", "Which there are, and what they run.", ("reef scenarios list",)
+            ),
+            "add": Command(
+                "scenarios:add",
+                "Make one before it is used.",
+                ("reef scenarios add work", "reef scenarios add work --policy review"),
+            ),
+            "show": Command("scenarios:show", "What one accepts and how it learns.", ("reef scenarios show work",)),
+            "set": Command(
+                "scenarios:set_scenario",
+                "Change how one learns.",
+                ("reef scenarios set work --policy review", "reef scenarios set work --training manual"),
+            ),
+            "remove": Command(
+                "scenarios:remove", "Remove one; its releases stay in Git.", ("reef scenarios remove work",)
+            ),
+        },
+    ),
     "tasks": Group(
         "Candidates are judged by them: a prompt and a check each.",
         {

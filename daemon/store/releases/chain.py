@@ -109,6 +109,24 @@ class Chain(Links):
         rows.sort(key=lambda row: row.created_ns, reverse=True)
         return rows[:size], str(rows[size - 1].created_ns) if len(rows) > size else None
 
+    def since(
+        self, scenario: str, after: int, limit: int, *, records: frozenset[str] | None = None
+    ) -> tuple[_Rows, bool]:
+        """Releases of the chain after a number, the oldest first, and whether more follow. ``records``: only those
+        that learned from one of them. Their files are not read.
+        """
+        size = page_size(limit)
+        rows: _Rows = []
+        with Reader(self._repository) as reader:
+            tip = self._tip(reader, scenario)
+            while tip.head is not None and after < tip.number and len(rows) <= size:
+                upto = min(after + size + 1, tip.number)
+                names = history.commits(self.path, tip.head.commit, skip=tip.number - upto, count=upto - after)
+                page = [commits.linked(reader, name, self._signer.public).release for name in reversed(names)]
+                rows += [row for row in page if records is None or records & set(row.records)]
+                after = upto
+        return rows[:size], len(rows) > size
+
     def _released(self, reader: Reader, tip: Tip, until: int | None, count: int) -> _Rows:
         assert tip.head is not None
         rows: _Rows = []

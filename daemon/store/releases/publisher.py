@@ -26,7 +26,7 @@ from daemon.core.releases import (
     Verdict,
 )
 from daemon.store.releases import commits, texts
-from daemon.store.releases.chain import Chain
+from daemon.store.releases.archive import Archiving
 from daemon.store.releases.commits import Snapshot
 from daemon.store.releases.git import NONE, Move, Repository
 from daemon.store.releases.links import CANDIDATES, HEADS, Tip, ref_of
@@ -40,7 +40,7 @@ _JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _CUT: Final = "refs/reef-cut/"
 
 
-class Releases(Chain):
+class Releases(Archiving):
     """All scenarios' releases of one home. Blocking: call it off the event loop; safe beside other processes."""
 
     @classmethod
