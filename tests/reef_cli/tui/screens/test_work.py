@@ -1,6 +1,7 @@
 """Work off the loop: what goes wrong in it is said, and ends nothing; with ``REEF_DEBUG`` it shows where."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -48,8 +49,8 @@ async def test_a_daemon_of_another_form_is_said_to_be_one(reef_home: Home, fake:
     async with dashboard(reef_home) as seen:
         await seen.shows("the daemon is now Reef 99.0", "unexpected KeyError")
         for name in ("record", "live", "report", "pin", "job", "release", "model", "engine", "recording"):
-            for data in (None, 7, {}, [{}]):
-                fake.emit(name, data)
+            for data in ("null", "7", "{}", "[{}]"):
+                fake.emit(name, json.loads(data))
         await every_screen(seen)
 
 
