@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from adapters import session, shelf, template
+from adapters import agent, session, shelf
 from adapters.session import Place
+from daemon.core.paths import Home
 from tests.adapters.test_shelf import base
 
-PI = template.load("pi")
+PI = agent.load(Home(Path("/nowhere")), "pi")
+MODE = PI.mode("isolated")
 VALUES = {
     "REEF_URL": "http://127.0.0.1:8900",
     "REEF_TOKEN_FILE": "/home/it's/tokens/agent",
@@ -24,6 +26,8 @@ VALUES = {
     "REEF_COMMIT": None,
     "REEF_RUN": "run_1",
     "REEF_RELEASE": "base",
+    "REEF_MODEL": None,
+    "REEF_THINKING": None,
     "REEF_RELEASE_FACTS": {"release_id": "base", "number": 0},
     "REEF_ACTIVATED": False,
     "REEF_NEWER": None,
@@ -34,11 +38,11 @@ VALUES = {
 RUN = """
 import os, sys
 from pathlib import Path
-from adapters import session, template
-from tests.adapters.test_session import VALUES
+from adapters import session
+from tests.adapters.test_session import MODE, PI, VALUES
 place = session.Place(Path(sys.argv[1]))
 with session.turn(place):
-    session.begin(place, sys.argv[2], Path(sys.argv[3]), template=template.load("pi"), values=VALUES)
+    session.begin(place, sys.argv[2], Path(sys.argv[3]), adapter=PI, mode=MODE, values=VALUES)
 os.execvp("sh", ["sh", "-c", "echo ready; exec cat"])
 """
 
@@ -79,9 +83,10 @@ def swept(place: Place) -> dict[str, str]:
 
 
 def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -> None:
-    environment = session.begin(place, "run_1", folder, template=PI, values=VALUES)
+    environment, arguments = session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=VALUES)
     directory = place.sessions / "run_1"
     assert environment["PI_CODING_AGENT_DIR"] == str(directory)
+    assert arguments == []
     assert (environment["PI_OFFLINE"], environment["PI_CODING_AGENT_SESSION_DIR"]) == ("1", None)
     for name in ("AGENTS.md", "skills"):
         assert (directory / name).readlink() == folder / name
@@ -96,11 +101,11 @@ def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -
 
 
 def test_the_persons_settings_outlive_sessions(place: Place, folder: Path) -> None:
-    session.begin(place, "run_1", folder, template=PI, values=VALUES)
+    session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=VALUES)
     assert json.loads((place.user / "settings.json").read_text())["defaultProvider"] == "reef"
     (place.sessions / "run_1" / "settings.json").write_text('{"theme": "dark"}')  # as Pi writes it
     (place.sessions / "run_1" / "auth.json").write_text("{}")
-    session.begin(place, "run_2", folder, template=PI, values=VALUES)
+    session.begin(place, "run_2", folder, adapter=PI, mode=MODE, values=VALUES)
     assert (place.sessions / "run_2" / "settings.json").read_text() == '{"theme": "dark"}'
     assert (place.user / "auth.json").read_text() == "{}"
 

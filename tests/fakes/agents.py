@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adapters import pi, receipt
-from adapters.plan import Choice, InstallPlan, Node, Upgrade
+from adapters import agent, plan, receipt
+from adapters.machine import Node
+from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
 from daemon.core.paths import Home, private_directory, write_private
 
 NODE = Node(Path(sys.executable), (26, 12, 1), Path("/nowhere/npm"))
@@ -54,19 +55,25 @@ class Seen(NamedTuple):
     err: str
 
 
-def install(home: Home, *, scenario: str = "default", upgrade: Upgrade = "auto") -> InstallPlan:
+def install(
+    home: Home, *, scenario: str = "default", upgrade: Upgrade = "auto", on_daemon_down: OnDaemonDown = "fail"
+) -> InstallPlan:
     """What an install leaves, with the program above in Pi's place."""
     home.prepare()
-    plan = pi.Pi().plan(home, NODE, Choice(scenario, upgrade))
-    program = Path(plan.command[-1])
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(_PROGRAM)
-    for file in plan.files:
+    choice = Choice(scenario, upgrade, on_daemon_down=on_daemon_down)
+    made = plan.plan(agent.load(home, "pi"), home, choice, NODE)
+    program(home).parent.mkdir(parents=True, exist_ok=True)
+    program(home).write_text(_PROGRAM)
+    for file in made.files:
         private_directory((home.root / file.path).parent)
         write_private(home.root / file.path, file.text.encode())
         (home.root / file.path).chmod(file.mode)
-    receipt.write(plan, ())
-    return plan
+    receipt.write(made, ())
+    return made
+
+
+def program(home: Home) -> Path:
+    return home.agents / "pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js"
 
 
 def command(home: Home) -> str:

@@ -316,6 +316,7 @@ def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
             self.wfile.write(body)
 
     home.socket.unlink(missing_ok=True)
+    home.agent_token.write_text("token")
     with serving(UnixStreamServer(str(home.socket), Liar)):
         yield
     home.socket.unlink()
