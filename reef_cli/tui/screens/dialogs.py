@@ -1,8 +1,9 @@
 """What stands before a screen: a yes to what cannot be taken back at once."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -10,8 +11,17 @@ from textual.widgets import Static
 
 from reef_cli.tui.text import inert
 
+_T = TypeVar("_T")
 
-class Confirm(ModalScreen[bool]):
+
+class Dialog(ModalScreen[_T]):
+    """Left once: keys pressed faster than it goes still come here, and would take the screen below it away, too."""
+
+    def dismiss(self, result: _T | None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Confirm(Dialog[bool]):
     """A question that only ``y`` affirms: never Enter, never the key that asked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

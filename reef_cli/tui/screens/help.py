@@ -7,10 +7,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Resize
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from reef_cli.tui.keys import Key, Place, at
+from reef_cli.tui.screens.dialogs import Dialog
 from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
@@ -18,7 +18,7 @@ from reef_cli.tui.window import Row
 _KEY_WIDTH, _TWIN_WIDTH, _WIDE = 12, 27, 64
 
 
-class Pages(ModalScreen[None]):
+class Pages(Dialog[None]):
     """Lines of the terminal's width, wrapped again when that changes; nothing is cut."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -220,7 +220,8 @@ class Panel(Screen[None]):
         self.app.switch_mode(Place.STATUS)
 
     def do_back(self) -> None:
-        self.app.pop_screen()
+        if self.is_active:
+            self.app.pop_screen()
 
     def do_quit(self) -> None:
         if self.place in LISTS:
