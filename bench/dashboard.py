@@ -197,10 +197,10 @@ def _moving(program: Program, noise: random.Random) -> Iterator[float]:
 
 
 def _looking(program: Program, noise: random.Random) -> Iterator[float]:
-    """The help comes over the whole screen, and goes."""
+    """The help comes over the whole screen, all of its text, and goes."""
     for _ in range(_KEY_ROUNDS):
-        yield _painted(program, noise, "?", lambda screen: "Keys in" in screen.text())
-        yield _painted(program, noise, "q", lambda screen: "Keys in" not in screen.text())
+        yield _painted(program, noise, "?", lambda screen: "one line down" in screen.text())
+        yield _painted(program, noise, "q", lambda screen: "one line down" not in screen.text())
 
 
 def _at(row: int, screen: Screen) -> bool:

@@ -22,6 +22,7 @@ from daemon.server import (
     control,
     exports,
     feed,
+    hooks,
     imports,
     inference,
     install,
@@ -44,6 +45,7 @@ from daemon.server.control import answer
 from daemon.server.inband import InBand
 from daemon.server.incoming import ClientGone
 from daemon.server.proxy import ROUTES, DataPlane, passes
+from daemon.server.ratings import Ratings
 from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")
@@ -76,6 +78,8 @@ _routes = [
     Route("/reef/live/{receipt}", watching.watched),
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
+    Route("/reef/hook/claude-code", hooks.claude_code, methods=["POST"]),
+    Route("/reef/notice", hooks.notice),
     Route("/reef/undo", actions.undo, methods=["POST"]),
     Route("/reef/pin", pins.pin, methods=["POST"]),
     Route("/reef/purge", purge.purge, methods=["POST"]),
@@ -150,7 +154,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
-        inband=InBand(runtime.store, runtime.recorder, runtime.changes),
+        inband=InBand(runtime.store, Ratings(runtime.store, runtime.recorder, runtime.changes)),
         live=runtime.live,
         server=runtime.config.server,
     )

@@ -26,6 +26,8 @@ _AGENT_ROUTES: Final = frozenset(
         ("POST", "/reef/train"),
         ("POST", "/reef/undo"),
         ("GET", "/reef/last"),
+        ("GET", "/reef/notice"),
+        ("POST", "/reef/hook/claude-code"),
         ("GET", "/"),
         ("HEAD", "/"),
         *(

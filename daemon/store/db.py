@@ -253,6 +253,14 @@ class Store:
         """The last session's last answer of its main line."""
         return self._pool.read(records.last, scenario)
 
+    def last_of_run(self, run: str, scenario: str | None = None) -> RecordRow | None:
+        """A run's last answer of a main line."""
+        return self._pool.read(records.last_of_run, run, scenario)
+
+    def last_under(self, key: str, scenario: str) -> RecordRow | None:
+        """The last answer of the session that its agent calls so."""
+        return self._pool.read(records.last_under, key, scenario)
+
     def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
         """All of a scenario (of one set), oldest first."""
         return self._pool.read(tasks.tasks, scenario, set)

@@ -59,7 +59,7 @@ _AMONG = 32
 _OPEN = "SELECT id, key, title, agent, main_seq, tools FROM session"
 _LATEST = "SELECT id, main_seq, updated_seq FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT ?"
 #: Sessions looked at, where they have nothing but chores.
-_LATELY = 1000
+LATELY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def last_main(db: sqlite3.Connection, scenario: int) -> tuple[int, int | None]:
     """The session whose main line moved last, of those that moved lately: (that record, the session); (0, None) where
     there is none."""
     best: tuple[int, int | None] = (0, None)
-    for id, main, updated in db.execute(_LATEST, (scenario, _LATELY)):
+    for id, main, updated in db.execute(_LATEST, (scenario, LATELY)):
         if updated < best[0]:  # as are all that come
             break
         best = max(best, (main, id)) if main is not None else best

@@ -13,7 +13,9 @@ from importlib import import_module
 from typing import ClassVar, Final
 
 from textual import events
+from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.theme import BUILTIN_THEMES
 from textual.theme import Theme as TextualTheme
@@ -171,6 +173,12 @@ class Dashboard(App[None], inherit_bindings=False):
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""
         return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
+
+    def pop_screen(self) -> AwaitComplete:
+        """Textual remembers the backgrounds of the last 1,024 widgets by the widgets' lines, which would stay: 40 kB a
+        screen, and each full collection longer."""
+        StylesCache.get_inner_outer.cache_clear()
+        return super().pop_screen()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Textual's own is not wrapped for tmux."""

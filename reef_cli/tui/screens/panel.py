@@ -57,7 +57,7 @@ class Panel(Screen[None]):
         self.hint = Hint()
         self.said = Line(wraps=True)
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
-        self.reload = Repeating(self, self.load)
+        self.reload = Repeating(self, self.load, lambda: self.shown)
         self._unknown = ""
 
     def compose(self) -> ComposeResult:
@@ -74,6 +74,13 @@ class Panel(Screen[None]):
         self.daemon_changed()
         if self.alone or self.desk.lost is None:
             self.reload.ask()
+
+    @property
+    def shown(self) -> bool:
+        """Whether any of it is in view. What is not loads and draws nothing: it does when it comes back."""
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else stack
+        return not any(isinstance(screen, Panel) or screen.has_class("full") for screen in above)
 
     # -- for the screens ----------------------------------------------------------------------------
 

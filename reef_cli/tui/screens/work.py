@@ -47,15 +47,23 @@ def begin(panel: "Panel", work: Awaitable[object], *, group: str | None = None) 
 
 
 class Repeating:
-    """Work that is asked for again and again: never twice at once, and once more after the last time asked."""
+    """Work that is asked for again and again: never twice at once, and once more after the last time asked.
 
-    def __init__(self, panel: "Panel", work: Callable[[], Awaitable[None]]) -> None:
+    It is not done at all while ``wanted`` says no.
+    """
+
+    def __init__(
+        self, panel: "Panel", work: Callable[[], Awaitable[None]], wanted: Callable[[], bool] = lambda: True
+    ) -> None:
         self._panel = panel
         self._work = work
+        self._wanted = wanted
         self._asked = False
         self._busy = False
 
     def ask(self) -> None:
+        if not self._wanted():
+            return
         self._asked = True
         if not self._busy:
             self._busy = True
