@@ -11,6 +11,7 @@ from textual.widgets import Input, Static
 from reef_cli.tui.choices import Choice, matching
 from reef_cli.tui.screens.dialogs import Dialog
 from reef_cli.tui.text import inert
+from reef_cli.tui.widgets.box import Box
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
@@ -41,7 +42,7 @@ class Palette(Dialog[Choice | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            box = Input(placeholder="what to do: some words, or a command of reef")
+            box = Box(placeholder="what to do: some words, or a command of reef")
             box.cursor_blink = False
             yield box
             yield self.list
