@@ -6,6 +6,7 @@ It owns no facts. Nothing animates: an idle dashboard writes nothing to the term
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,7 @@ from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.work import edge
 from reef_cli.tui.settings import DEFAULTS, Settings, name_of
+from reef_cli.tui.terminal import Terminal
 from reef_cli.tui.themes import Theme
 
 _UPDATE_SECONDS: Final = 0.1
@@ -72,7 +74,7 @@ class Dashboard(App[None], inherit_bindings=False):
         self, home: Home, *, now: Clock, settings: Settings = DEFAULTS, connect: Connect | None = None
     ) -> None:
         """``connect`` makes the clients: by default of the home's daemon."""
-        super().__init__(ansi_color=settings.theme == "ansi")
+        super().__init__(driver_class=Terminal, ansi_color=settings.theme == "ansi")
         for known in textual_themes().values():
             self.register_theme(known)
         self.theme = settings.theme
@@ -99,9 +101,15 @@ class Dashboard(App[None], inherit_bindings=False):
             self.desk.ratings.resume()
 
     def on_ready(self) -> None:
-        if not self.is_headless:  # where tests run, garbage has to go
+        if not self.is_headless:  # where tests run, garbage has to go, and signals are for others
+            self._hear_signals()
             gc.freeze()  # else each full collection walks what the imports made: 75 ms that a key waits
             gc.enable()
+
+    def _hear_signals(self) -> None:
+        """Leave as `q` does: the terminal as it was, what was said on disk."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
 
     def on_unmount(self) -> None:
         self.feed.stop()
