@@ -6,6 +6,7 @@ rest where the terminal has gone.
 """
 
 import os
+import re
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from textual.keys import Keys
 from textual.message import Message
 
 _START, _END = "\x1b[200~", "\x1b[201~"
+#: What a terminal answers to questions that nobody here has asked.
+_ANSWER: Final = re.compile("\x1b[P\\]X^_][^\x1b\x07]*(?:\x07|\x1b\\\\)|\x1b\\[[?>=][\\d;]*[A-Za-z]")
 #: A paste that has come no further for so long has lost its end.
 _PASTE_SECONDS: Final = 1.0
 _TICK_SECONDS: Final = 0.1
@@ -48,6 +51,7 @@ class Keyboard(XTermParser):
 
     def _typed(self, data: str) -> tuple[str, str]:
         """Up to where a paste begins, and what comes then. It is not held back: Esc alone is a key."""
+        data = _ANSWER.sub("", data)
         seen = self._rest + data
         at = seen.find(_START)
         if at < 0:

@@ -29,6 +29,9 @@ def edge(failed: Callable[[ReefError], object]) -> Iterator[None]:
         yield
     except ReefError as error:
         failed(error)
+    except OSError as error:  # the disk's doing, or its owner's
+        where = f": {error.filename}" if error.filename else ""
+        failed(ReefError(f"{error.strerror or error}{where}", hint="reef doctor"))
     except Exception as error:
         if os.environ.get("REEF_DEBUG"):
             raise

@@ -66,6 +66,16 @@ def test_a_key_that_there_is_not_is_none(sequence: str) -> None:
     assert read(f"{sequence}q") in (["<ignore>", "q"], ["q"])
 
 
+def test_an_answer_of_the_terminal_is_no_key() -> None:
+    assert read("\x1b[?1;2cq\x1bP1$r0m\x1b\\w\x1b]52;c;aGVsbG8=\x07e\x1b[A\x1b[?2026;2$yr") == [
+        "q",
+        "w",
+        "e",
+        "up",
+        "r",
+    ]
+
+
 @contextmanager
 def dashboard(home: Home) -> Iterator[tuple[int, int]]:
     """On a pseudo-terminal: its process and the other side."""

@@ -1,6 +1,7 @@
 """Work off the loop: what goes wrong in it is said, and ends nothing; with ``REEF_DEBUG`` it shows where."""
 
 import asyncio
+import errno
 import json
 
 import pytest
@@ -88,6 +89,15 @@ async def test_what_a_key_began_and_failed_is_said(reef_home: Home, fake: FakeDa
     async with dashboard(reef_home) as seen:
         begin(seen.panel, work())
         await seen.shows("it cannot be (reef doctor)")
+
+
+def test_a_disk_that_takes_nothing_is_named() -> None:
+    told: list[ReefError] = []
+    with edge(told.append):
+        raise OSError(errno.EROFS, "Read-only file system", "/home/me/.reef/tui.yaml")
+    assert [(error.message, error.hint) for error in told] == [
+        ("Read-only file system: /home/me/.reef/tui.yaml", "reef doctor")
+    ]
 
 
 def test_where_it_happened_is_shown_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
