@@ -48,7 +48,7 @@ class Pages:
     def nothing(self) -> str:
         """What stands where nothing fits."""
         if self.shown.query:
-            return "no trace fits; Esc shows all of them"
+            return "looking further back …" if self._reached else "no trace fits; Esc shows all of them"
         return "" if self.shown.counted else f"no trace has a {self.shown.order}; o goes on, Esc: the last activity"
 
     def get(self, asked: Asked, **place: object) -> Mapping[str, Any]:

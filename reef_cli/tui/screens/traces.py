@@ -123,6 +123,8 @@ class Traces(Rated):
             if want.kind == "after" and told["next"] is None:
                 self._count(set())
             self._show_state()
+            if not self.list.window.rows:  # what is said instead: whether there is more to look at
+                self.daemon_changed()
 
     def _rows(self, sessions: Any) -> list[Row]:
         return together((self._row(session) for session in sessions), self.beside.lines)
