@@ -20,6 +20,7 @@ from daemon.server import (
     actions,
     choosing,
     control,
+    copies,
     exports,
     feed,
     hooks,
@@ -108,6 +109,8 @@ _routes = [
     Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/releases", releases.releases),
     Route("/reef/releases/rollback", releases.rollback, methods=["POST"]),
+    Route("/reef/releases/pin", releases.pin, methods=["POST"]),
+    Route("/reef/releases/unpin", releases.unpin, methods=["POST"]),
     Route("/reef/releases/{id}", releases.release),
     Route("/reef/releases/{id}/diff", releases.diff),
     Route("/reef/releases/{id}/approve", releases.approve, methods=["POST"]),
@@ -129,6 +132,10 @@ _routes = [
     Route("/reef/harness/check", install.check),
     Route("/reef/harness/install", install.install),
     Route("/reef/harness/adapters", install.adapters),
+    Route("/reef/harness/working", copies.looked, methods=["GET"]),
+    Route("/reef/harness/working", copies.edit, methods=["POST"]),
+    Route("/reef/harness/working/keep", copies.keep, methods=["POST"]),
+    Route("/reef/harness/working/discard", copies.discard, methods=["POST"]),
 ]
 
 

@@ -33,7 +33,7 @@ _EMBEDDED_CONTEXT = 8192
 
 
 async def harness(request: Request) -> Response:
-    """``GET /reef/harness``: one release (``release_id``; else the head), and what a wrapper needs beside it.
+    """``GET /reef/harness``: one release (``release_id``; else what serves), and what a wrapper needs beside it.
 
     The public client calls a release's id its version, when it asks and when it reads: both words are understood.
     """
@@ -55,13 +55,15 @@ async def harness(request: Request) -> Response:
 
 
 async def newer(request: Request) -> Response:
-    """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first."""
+    """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first, up to the one that
+    clients are held at."""
     daemon, scenario = runtime(request), _scenario(request)
     after = request.query_params.get("after", "0")
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
     rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
-    return answer([_facts(row) for row in rows if row.number > int(after)])
+    last = daemon.heads.served(scenario).number if daemon.heads.held_at(scenario) else None
+    return answer([_facts(row) for row in rows if row.number > int(after) and (last is None or row.number <= last)])
 
 
 async def versions(request: Request) -> Response:
@@ -134,11 +136,11 @@ def _scenario(request: Request) -> str:
 
 
 def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:
-    """A release as it is handed out; None: the head, which may be the base. Raises NotFound, Untrusted."""
+    """A release as it is handed out; None: what serves, which may be the base. Raises NotFound, Untrusted."""
     if wanted and wanted != BASE_RELEASE:
         release: Release | None = releases.get(scenario, wanted)
     else:
-        release = None if wanted else releases.head(scenario)
+        release = None if wanted else releases.serving(scenario)
     if release is None:
         return {
             "release_id": BASE_RELEASE, "number": 0, "parent": None, "files": {}, "manifest": None, "signature": None,

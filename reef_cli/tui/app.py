@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import ClassVar, Final
 
+from rich.cells import cached_cell_len
 from textual import events
 from textual._styles_cache import StylesCache
 from textual.app import App
@@ -39,6 +40,8 @@ from reef_cli.tui.themes import Theme
 _UPDATE_SECONDS: Final = 0.1
 #: A daemon that lives takes a reader of its events in a millisecond.
 _FEED_SECONDS: Final = 5.0
+#: Texts whose width is remembered; Rich remembers four times as many, a megabyte of lines that no list shows any more.
+_MEASURED: Final = 1024
 
 #: Imported when they are first shown: half of the start would be theirs.
 _SCREENS: Final = {
@@ -166,6 +169,8 @@ class Dashboard(App[None], inherit_bindings=False):
 
     def _update(self) -> None:
         self._timer = None
+        if cached_cell_len.cache_info().currsize > _MEASURED:
+            cached_cell_len.cache_clear()
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
         if any(event.name == "recording" for event in events):
@@ -173,7 +178,7 @@ class Dashboard(App[None], inherit_bindings=False):
         for panel in self._panels():
             with edge(panel.failed):
                 if engines:
-                    self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}" if engines[-1] else ""
+                    self.desk.hear(engines[-1])
                     panel.daemon_changed()
                 if events:
                     panel.heard(events)

@@ -9,7 +9,7 @@ from typing import Final
 
 from daemon.store.releases.chain import Chain
 from daemon.store.releases.git import NONE, Move
-from daemon.store.releases.links import CANDIDATES, HEADS, ref_of
+from daemon.store.releases.links import CANDIDATES, HEADS, pin_of, ref_of
 from daemon.store.releases.objects import Reader
 
 ARCHIVE: Final = "refs/reef-archive/"
@@ -30,6 +30,8 @@ class Archiving(Chain):
             mark = (tip or hashlib.sha256(repr(sorted(candidates)).encode()).hexdigest())[:12]
             place = f"{ARCHIVE}{ref.removeprefix(HEADS)}/{mark}"
             moves = [Move(f"{place}/head", tip, NONE), Move(ref, NONE, tip)] if tip else []
+            if pin := self._repository.ref(pin_of(scenario)):
+                moves.append(Move(pin_of(scenario), NONE, pin))
             for commit, job in candidates.items():
                 moves += [Move(f"{place}/candidates/{job}", commit, NONE), Move(f"{CANDIDATES}{job}", NONE, commit)]
             if not moves:

@@ -3,15 +3,17 @@
 Whatever is read here is proved first (`Links`). Weights are also checked byte by byte.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from daemon.core.errors import BadWeights
+from daemon.core.errors import BadWeights, Untrusted
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
 from daemon.store.pages import page_size
 from daemon.store.releases import commits, history, lfs
+from daemon.store.releases.content import acts
 from daemon.store.releases.links import HEADS, Links, Tip, ref_of
 from daemon.store.releases.objects import Reader
 from daemon.store.releases.weights import LORA_PATH
@@ -61,6 +63,24 @@ class Chain(Links):
         with Reader(self._repository) as reader:
             tip = self._tip(reader, scenario)
         return Standing(replace(tip.head.release, head=True) if tip.head else None, tip.trouble)
+
+    def pinned(self, scenario: str) -> Release | None:
+        """What the scenario's clients are held at; None: they follow the head. Raises Untrusted."""
+        with Reader(self._repository) as reader:
+            tip = self._tip(reader, scenario)
+            found = self._pinned(reader, scenario, tip)
+            return replace(found.release, head=found.release.id == tip.id) if found else None
+
+    def serving(self, scenario: str) -> Release | None:
+        """What clients run: the pinned release, or the head, also where the pin cannot be trusted; None: the base."""
+        with suppress(Untrusted):
+            if pinned := self.pinned(scenario):
+                return pinned
+        return self.head(scenario)
+
+    def acts(self, release: Release) -> str | None:
+        """That it changes what can act by itself, and names it, against what it was made from; None: it does not."""
+        return acts(self.before(release), release)
 
     def get(self, scenario: str, id: str) -> Release:
         """A release of the chain, by its id or number (``r5``), or a candidate; one that was released since is found

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static
 
 from reef_cli.tui.choices import Choice, matching
-from reef_cli.tui.screens.dialogs import Dialog
+from reef_cli.tui.screens.dialogs import Once
 from reef_cli.tui.text import inert
 from reef_cli.tui.widgets.box import Box
 from reef_cli.tui.widgets.rows import Column, RowList
@@ -19,7 +19,7 @@ _COLUMNS = (Column("key", 12, least=50), Column("what"), Column("command", 27, l
 _HINT = "Enter: do it   ↑ ↓: choose   Esc: back"
 
 
-class Palette(Dialog[Choice | None]):
+class Palette(Once[Choice | None]):
     """Dismissed with what was chosen, whether or not it can act now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

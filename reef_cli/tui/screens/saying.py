@@ -25,9 +25,6 @@ CHECKS: Final = ("form", "expression", "command")
 class _Dialog(Dialog[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", show=False)]
 
-    def __init__(self) -> None:
-        super().__init__(classes="dialog")
-
     def wrong(self, text: str) -> None:
         """Why it is not done; what was typed stays."""
         self.query_one("#wrong", Static).update(inert(text))

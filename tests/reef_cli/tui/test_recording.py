@@ -44,9 +44,9 @@ def test_answers_and_events_with_their_times(reef_home: Home, fake: FakeDaemon, 
 
 
 def test_a_full_disk_ends_it_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "open", lambda *_: full)
     with Path("/dev/full").open("wb") as disk:
         full = os.dup(disk.fileno())
+    monkeypatch.setattr(os, "open", lambda *_: full)
     tape = Tape(tmp_path / "demo.jsonl")
     tape.note(1, line="more")
     assert tape.ended == "No space left on device"

@@ -26,7 +26,9 @@ def test_every_commit_stays_under_another_name(releases: Releases, git: Git) -> 
 
 def test_a_new_chain_of_the_same_name_starts_from_the_base(reef_home: Home, releases: Releases, git: Git) -> None:
     released(releases, "job_1")
+    releases.pin(released(releases, "job_0", releases.standing("default").id))
     places = [releases.archive("default")]
+    assert releases.serving("default") is None
     again = released(releases, "job_2")
     assert (again.number, again.parent) == (1, "base")
     assert Releases.open(reef_home).standing("default").release == releases.get("default", again.id)
