@@ -10,8 +10,10 @@ import re
 import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
+from contextlib import suppress
+from io import TextIOWrapper
 from time import monotonic
-from typing import Final
+from typing import IO, Any, Final, cast
 
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -78,8 +80,31 @@ class Keyboard(XTermParser):
         return [events.Key(Keys.Ignore, sequence) if _lone(key.character) else key for key in keys]
 
 
+class _Screen:
+    """Where the terminal has gone, what is written is lost: Textual's writer would end, and what waits for it hang."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
 class Terminal(LinuxDriver):
     """Textual's driver with a reader that nothing ends but the end."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        assert self._file is not None  # there is a terminal: the command has looked
+        self._file = cast(TextIOWrapper, _Screen(self._file))
 
     def run_input_thread(self) -> None:
         keyboard, decode = Keyboard(), getincrementaldecoder("utf-8")("replace").decode
