@@ -63,6 +63,8 @@ class _Found:
     head: Mapping[str, str]
     problems: tuple[Problem, ...]
     files: Mapping[str, str]
+    #: What the edits are recognised by.
+    mark: str
 
 
 class Working:
@@ -156,13 +158,12 @@ class Working:
         state, proposed = found.state, await self._proposed(found.state)
         if not found.edits or (proposed is not None and proposed.parent != state.base):
             state, proposed = await self._withdrawn(made, state, proposed, "withdrawn: the working copy has changed")
-        mark = _mark(state.base, found.edits)
-        if found.edits and not held and mark != state.digest:
+        if found.edits and not held and found.mark != state.digest:
             release = await self._propose(made.scenario, state.base, found.edits)
             if proposed is not None and proposed.id != release.id:
                 await self._withdraw(proposed, f"withdrawn: edited further, see {release.id}")
             proposed = release
-            state = await asyncio.to_thread(made.save, replace(state, proposal=release.id, digest=mark))
+            state = await asyncio.to_thread(made.save, replace(state, proposal=release.id, digest=found.mark))
         edits = tuple(Edited(path, _how(path, text, found.head)) for path, text in found.edits.items())
         return Looked(
             made.scenario, str(made.root), state.base, edits, found.problems, state.conflicts,
@@ -188,7 +189,7 @@ class Working:
         left = {path: one for path, one in state.conflicts.items() if path in edits or path in seen.unread}
         if left != state.conflicts:
             state = made.save(replace(state, conflicts=left))
-        return _Found(state, edits, theirs, (*problems, *seen.problems), seen.files)
+        return _Found(state, edits, theirs, (*problems, *seen.problems), seen.files, _mark(head, edits))
 
     def _settled(self, made: WorkingCopy, state: State, goal: str) -> State:
         """Blocking. The edits that were released are no edits any more, whatever came after them."""

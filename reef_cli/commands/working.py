@@ -32,6 +32,8 @@ def edit(
         output.json(told)
     else:
         output.line(output.visible(told["path"]))
+        if told["base"] == "base" and not told["edits"]:
+            diagnostics.say("nothing is in it yet: write rules.md there, or start from others': reef harness seed")
     if open:
         from reef_cli.tui import outside
 

@@ -279,6 +279,24 @@ def test_begun_with_one_release_and_killed_it_ends_with_another(reef_home: Home)
     assert (made.root / "rules.md").read_text() == (made.root / "prompts" / "sum.md").read_text() == "Third.\n"
 
 
+def test_killed_between_a_proposal_and_its_note_there_is_one_proposal(reef_home: Home) -> None:
+    state = reef_home.harness / ".reef" / "default" / "state.json"
+    with running_daemon(reef_home) as daemon:
+        made = Copy(daemon, "default")
+        made.write("rules.md", "One.\n")
+        one = made.proposed()
+        noted = state.read_text()
+        made.write("rules.md", "Two.\n")
+        two = made.proposed(but=one["id"])
+        until(lambda: two["id"] in state.read_text(), "its note")
+        daemon.kill()
+    Releases.open(reef_home).retell("default", one["id"], chain.PENDING, "")
+    state.write_text(noted)
+    with running_daemon(reef_home) as made.daemon:
+        assert made.proposed()["id"] == two["id"]
+        assert made.asked()["proposal"] == two["id"]
+
+
 def test_a_state_that_cannot_be_read_is_said_and_touches_nothing(reef_home: Home) -> None:
     with running_daemon(reef_home) as daemon:
         made = Copy(daemon, "default")
