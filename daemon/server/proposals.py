@@ -29,6 +29,7 @@ RECIPE: Final = "proposal"
 _FIELDS: Final = ("files", "whole", "reason", "release_id", "session", "scenario")
 _FILES_MOST: Final = 200
 _REASON_MOST: Final = 2000
+_SESSION_MOST: Final = 200
 #: An agent's: as large as anybody reads, as many as anybody decides about.
 _AGENTS_FILES: Final = 20
 _AGENTS_BYTES: Final = 100_000
@@ -52,8 +53,8 @@ async def propose(request: Request) -> Response:
         raise Conflict(f"the head of {scenario!r} is {head}, not {proposal.parent}", hint="GET /reef/harness")
     tasks = await read(daemon.store.tasks, scenario, TaskSet.GATE)
     if not tasks or not all(_is_told(path) for path in proposal.harness):
-        return answer(_told(await _waiting(daemon, proposal, head)), 201)
-    job = await _judged(daemon, proposal)
+        return answer(_told(await _waiting(daemon, proposal, head, data.get("session"))), 201)
+    job = await _judged(daemon, proposal, data.get("session"))
     return answer({"proposal_id": job, "admitted": True, "reason": None, "release_id": head, "job": job}, 202)
 
 
@@ -75,6 +76,9 @@ def _proposal(data: dict[str, Any]) -> Proposal:
     parent = data.get("release_id")
     if parent is not None and not isinstance(parent, str):
         raise UsageError(f"release_id {parent!r:.40} is not a release", hint="GET /reef/harness names the head")
+    session = data.get("session")
+    if session is not None and not (isinstance(session, str) and len(session) <= _SESSION_MOST):
+        raise UsageError(f"session {session!r:.40} is not a session's id")
     return Proposal("", files, reason, parent, whole)
 
 
@@ -106,12 +110,13 @@ def _is_told(path: str) -> bool:
     return found is not None and found.kind in (Kind.RULES, Kind.PLAYBOOK, Kind.MEMORY)
 
 
-async def _waiting(daemon: Runtime, proposal: Proposal, head: str) -> Release:
+async def _waiting(daemon: Runtime, proposal: Proposal, head: str, session: str | None) -> Release:
     """Kept for the person. Raises Conflict when as many wait as anybody wants to decide about."""
     said = json.dumps([proposal.scenario, head, dict(proposal.harness)], sort_keys=True)
     candidate = Candidate(
         scenario=proposal.scenario, parent=head, reason=proposal.reason or "proposed by an agent", recipe=RECIPE,
         job=f"agent-{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:32]}", harness=proposal.harness,
+        config={"session": session} if session else {},
     )  # fmt: skip
     waiting = await read(daemon.releases.waiting)
     mine = [one for one in waiting if one.recipe == RECIPE and one.scenario == proposal.scenario]
@@ -126,9 +131,9 @@ async def _waiting(daemon: Runtime, proposal: Proposal, head: str) -> Release:
     return kept
 
 
-async def _judged(daemon: Runtime, proposal: Proposal) -> str:
+async def _judged(daemon: Runtime, proposal: Proposal, session: str | None) -> str:
     """The id of the job that judges it; the same proposal is judged once at a time."""
-    config = {"files": dict(proposal.harness), "reason": proposal.reason}
+    config = {"files": dict(proposal.harness), "reason": proposal.reason, "session": session}
     jobs = [job for job in await read(daemon.store.learning.open_jobs) if job.recipe == RECIPE]
     for job in jobs:
         if job.scenario == proposal.scenario and dict(job.config) == config:

@@ -18,6 +18,8 @@ class ProposalConfig:
 
     files: Mapping[str, str | None] = field(default_factory=dict)
     reason: str = ""
+    #: Where the agent was when it proposed this; for the person who reads the release.
+    session: str | None = None
 
 
 class ProposalRecipe(Recipe):

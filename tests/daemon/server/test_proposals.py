@@ -84,9 +84,10 @@ def test_what_is_wrong_is_named(daemon: RunningDaemon, fields: dict[str, object]
     assert daemon.get("/reef/releases?scenario=wrong&state=all")["items"] == []
 
 
-def test_an_agents_waits_for_the_person_where_no_task_can_judge_it(daemon: RunningDaemon) -> None:
+def test_b189_an_agents_waits_for_the_person_where_no_task_can_judge_it(daemon: RunningDaemon) -> None:
     status, told = agent(daemon, "a", **RULE, reason="shorter answers", session="ses_1", release_id="base")
     assert (status, told["state"], told["admitted"]) == (201, "pending", True)
+    assert told["config"] == {"session": "ses_1"}
     assert told["note"] == "an agent proposed it, and there is no task that can judge it"
     assert told["id"] in daemon.get("/reef/status")["waiting"]
     assert agent(daemon, "a", **RULE)[1]["id"] == told["id"], "the same again is the same"

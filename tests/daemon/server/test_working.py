@@ -12,7 +12,7 @@ from daemon.store.releases import Releases
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 
-COVERS = ("daemon/server/copies.py", "daemon/server/following.py")
+COVERS = ("daemon/server/copies.py", "daemon/server/edits.py", "daemon/server/following.py")
 SKILL = "skills/greet/SKILL.md"
 
 
@@ -301,8 +301,9 @@ def test_a_state_that_cannot_be_read_is_said_and_touches_nothing(reef_home: Home
     with running_daemon(reef_home) as daemon:
         made = Copy(daemon, "default")
         made.write("rules.md", "Mine.\n")
-        made.proposed()
-        (reef_home.harness / ".reef" / "default" / "state.json").write_text("{")
+        state, proposed = reef_home.harness / ".reef" / "default" / "state.json", made.proposed()
+        until(lambda: proposed["id"] in state.read_text(), "its note")
+        state.write_text("{")
         assert "state.json" in made.asked()["trouble"]
         assert any("is not followed" in note for note in daemon.get("/reef/status")["notes"])
         assert made.files() == {"rules.md": "Mine.\n"}
