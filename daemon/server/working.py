@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.errors import Conflict, NotFound, ReefError
 from daemon.core.paths import Home
@@ -26,6 +26,9 @@ from daemon.store.working.merge import merged
 from daemon.store.working.tree import Problem
 
 _log = logging.getLogger("reef.harness")
+
+#: Notes of one working copy in `reef status` and the log.
+_TOLD: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,15 +241,14 @@ def _said(looked: Looked) -> list[str]:
     only = "" if looked.scenario == "default" else f" --scenario {looked.scenario}"
     folder = Path(looked.path)
     said = [
-        f"{folder / problem.path}: {problem.message} (it stays, and nothing is proposed until it is right)"
-        if problem.blocks
-        else f"{folder / problem.path}: {problem.message}"
-        for problem in looked.problems
-    ]
-    return said + [
         f"{folder / path}: you changed it and so did {release}: reef harness status{only}"
         for path, release in looked.conflicts.items()
     ]
+    for problem in sorted(looked.problems, key=lambda problem: not problem.blocks):
+        held = " (it stays, and nothing is proposed until it is right)" if problem.blocks else ""
+        said.append(f"{folder / problem.path}: {problem.message}{held}")
+    more = len(said) - _TOLD
+    return said[:_TOLD] + ([f"{folder}: {more} more like it: reef harness status{only}"] if more > 0 else [])
 
 
 def _how(path: str, text: str | None, head: Mapping[str, str]) -> str:

@@ -135,6 +135,15 @@ def test_b184_a_file_that_is_wrong_is_said_and_stays(daemon: RunningDaemon) -> N
     until(lambda: not [n for n in daemon.get("/reef/status")["notes"] if str(made.root) in n], "the end of the note")
 
 
+def test_a_folder_full_of_something_else_does_not_fill_the_status(daemon: RunningDaemon) -> None:
+    made = Copy(daemon, "full")
+    for number in range(30):
+        made.write(f"page{number}.html", "x\n")
+    assert len(made.asked()["problems"]) == 30
+    notes = [note for note in daemon.get("/reef/status")["notes"] if str(made.root) in note]
+    assert (len(notes), notes[-1]) == (5, f"{made.root}: 26 more like it: reef harness status --scenario full")
+
+
 def publish(made: Copy, job: str, harness: dict[str, str | None]) -> Release:
     """The next release of the scenario, by way of the daemon, as a recipe's accepted candidate becomes one."""
     waits = chain.propose(made.daemon.home, job, harness, scenario=made.scenario)
