@@ -28,7 +28,7 @@ from reef_cli import declared, diagnostics, proxies
 from reef_cli.lifecycle import ensure_daemon
 
 _POLL_SECONDS: Final = 60
-_CHECK_SECONDS: Final = 60
+_CHECK_SECONDS: Final = 120
 _CHECK_SAID: Final = 500
 #: What the daemon tells beside the release, kept for a start without it.
 _SERVES: Final = ("url", "models", "context")
@@ -270,6 +270,8 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_TOLD_URL": declared.address(serves["url"], secret, headers),
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
+        # Where it is installed, for a check, too: what Python compiles then is there for the first run.
+        "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
         "REEF_CWD": headers["x-reef-cwd"],
