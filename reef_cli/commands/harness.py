@@ -149,8 +149,7 @@ def uninstall(
     if running:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
-        command = agent.load(home(), adapter).command
-        raise Conflict(f"{runs} of {command} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+        raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
     kept = receipt.uninstall(home().root, adapter)
     for passing in place.passing():
         if passing.is_dir():
