@@ -196,12 +196,12 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 ("reef releases list", "reef releases list --state pending", "reef releases list --scenario pi"),
             ),
             "show": Command(
-                "releases:show",
+                "releases_look:show",
                 "One release: its card, what it learned from, its texts.",
                 ("reef releases show", "reef releases show r5", "reef releases show r0-1a2b3c4d --scenario pi"),
             ),
             "diff": Command(
-                "releases:diff",
+                "releases_look:diff",
                 "What a release changed.",
                 ("reef releases diff", "reef releases diff r5 --against r2"),
             ),

@@ -17,6 +17,9 @@ from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
 
 
+COVERS = ("reef_cli/commands/releases_look.py",)
+
+
 @pytest.fixture(scope="module")
 def store(served: Served) -> Releases:
     return Releases.open(served.home)

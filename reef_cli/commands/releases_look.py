@@ -1,0 +1,73 @@
+"""`reef releases show · diff`: one release, its texts and what it changed. Nothing here moves anything."""
+
+from typing import Annotated, Any, Final
+
+from daemon.core.client import segment
+from daemon.core.paths import home
+from reef_cli import diagnostics, output
+from reef_cli.commands.releases import Scenario, head, only
+from reef_cli.lifecycle import ensure_daemon
+from reef_cli.parameters import AsJson, Help
+
+_LINES: Final = 12
+
+
+def show(
+    release: Annotated[str | None, Help("A release (r5, r5-…) or a candidate; by default the head.")] = None,
+    *,
+    full: Annotated[bool, Help("With the whole texts of its harness.")] = False,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    client = ensure_daemon(home())
+    told = client.get(f"/reef/releases/{segment(release or head(client, scenario))}", scenario=scenario)
+    if as_json:
+        output.json(told)
+        return
+    output.line(output.visible(told["card"]))
+    for name in ("note", "acts", "commit"):
+        if told[name] and not (name == "acts" and told[name] in told["note"]):
+            output.line(f"{name:<10}{output.visible(told[name], keep='')}")
+    if told["pinned"]:
+        output.line(f"{'pinned':<10}clients are held here: reef releases unpin{only(scenario)}")
+    _texts(told, full)
+    output.line()
+    if told["state"] != "released":  # it is in no branch that a clone would bring
+        force = " --force" if told["gate"] and told["gate"]["verdict"] == "reject" else ""
+        output.line(f"to release it all the same: reef releases approve {told['id']}{force}{only(scenario)}")
+        return
+    output.line("a copy that needs nothing of Reef:")
+    for command in told["clone"]:
+        output.line(f"  {output.visible(command)}")
+
+
+def _texts(told: dict[str, Any], full: bool) -> None:
+    for asked, model in told["routing"].items():
+        output.line(output.visible(f"{'routing':<10}{asked}: {model} answers", keep=""))
+    for path, text in told["files_text"].items():
+        output.line()
+        output.line(output.bold(output.visible(path)))
+        lines = text.rstrip().split("\n")
+        for line in lines if full else lines[:_LINES]:
+            output.line(f"  {output.visible(line)}")
+        if not full and len(lines) > _LINES:
+            output.line(f"  … {len(lines) - _LINES} more lines: --full")
+
+
+def diff(
+    release: Annotated[str | None, Help("A release or a candidate; by default the head.")] = None,
+    *,
+    against: Annotated[str | None, Help("Another release, or `base`; by default what it was made from.")] = None,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """Weights show as the hashes of their files."""
+    client = ensure_daemon(home())
+    path = f"/reef/releases/{segment(release or head(client, scenario))}/diff"
+    told = client.get(path, against=against, scenario=scenario)
+    if as_json:
+        output.json(told)
+    elif told["diff"]:
+        output.line(output.visible(told["diff"].rstrip("\n")))
+    else:
+        diagnostics.say("no difference")
