@@ -52,16 +52,18 @@ class Install(NamedTuple):
 
 class Words(NamedTuple):
     """Arguments before the person's own. ``only``: a file or folder of the session, or a value's name, without which
-    they are left out."""
+    they are left out. ``each``: a folder of the session; they are said for each ``$REEF_EACH`` in it."""
 
     words: tuple[Source, ...]
     only: str = ""
+    each: str = ""
 
 
 class Mode(NamedTuple):
     """``release`` files are made once a release and read-only, ``session`` files for each session; both are mappings of
     path to source. ``shared`` names belong to the person, outlive sessions and upgrades, and are linked into the
-    session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template.
+    session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template. ``merged``
+    are JSON files of theirs to which a release may add: a session that adds something has a file of its own.
 
     ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
     the others are left out. ``environment``: None takes a variable away. ``scratch`` is set besides where the agent
@@ -72,6 +74,7 @@ class Mode(NamedTuple):
     session: Mapping[str, Source] = {}
     shared: tuple[str, ...] = ()
     seeds: Mapping[str, Source] = {}
+    merged: Mapping[str, Source] = {}
     skills: str | None = None
     prompts: str | None = None
     extensions: str | None = None
@@ -86,7 +89,7 @@ class Adapter(NamedTuple):
     once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
 
     ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
-    ``thinking`` its words for how much to think.
+    ``thinking`` its words for how much to think. ``silent``: it has no place to show what is new; the wrapper says it.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Adapter(NamedTuple):
     model: Any = "$REEF_MODEL_ID"
     mcp: Mapping[str, Any] = {}
     thinking: Mapping[str, str] = {}
+    silent: bool = False
 
     @property
     def version(self) -> str | None:
@@ -172,6 +176,11 @@ def _install(said: dict[str, Any]) -> Install:
 
 
 def _mode(said: dict[str, Any]) -> Mode:
-    words = (Words(tuple(one["words"]), one["only"]) if isinstance(one, dict) and "only" in one else Words((one,))
-             for one in said.get("arguments", ()))  # fmt: skip
-    return Mode(**{**said, "shared": tuple(said.get("shared", ())), "arguments": tuple(words)})
+    arguments = tuple(map(_words, said.get("arguments", ())))
+    return Mode(**{**said, "shared": tuple(said.get("shared", ())), "arguments": arguments})
+
+
+def _words(said: Any) -> Words:
+    if isinstance(said, dict) and "words" in said:
+        return Words(**{**said, "words": tuple(said["words"])})
+    return Words((said,))

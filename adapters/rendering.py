@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from daemon.core.harness import Entry, Server
 
 _T = TypeVar("_T")
+#: What the daemon makes of it is the person's choice.
+_MODEL: Final = "default"
 #: None where a release does not say.
 _UNSAID: Final = ("REEF_MODEL", "REEF_THINKING", "REEF_MCP")
 _SKILL: Final = "/SKILL.md"
@@ -25,10 +27,8 @@ _SKILL: Final = "/SKILL.md"
 def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
     """What the templates say of a release. ``told`` is `delivery.checked` already. Raises Untrusted for a tree that is
     none."""
-    made = dict.fromkeys(("REEF_MODEL", "REEF_THINKING", "REEF_MCP")) | {
-        "REEF_RULES": "",
-        "REEF_RELEASE": told.release_id,
-    }
+    said = {"REEF_RELEASE": told.release_id, "REEF_RULES": "", "REEF_MODEL_NAME": _MODEL}
+    made: dict[str, Any] = {**said, **dict.fromkeys(_UNSAID)}
     if not told.files:
         return made
     from daemon.core import harness, playbook  # not at import: a release without files needs none of it
@@ -42,6 +42,7 @@ def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
     return made | {
         "REEF_RULES": "\n\n".join(text.strip() for text in parts if text.strip()),
         "REEF_MODEL": config.model,
+        "REEF_MODEL_NAME": config.model or _MODEL,
         "REEF_THINKING": adapter.thinking.get(config.thinking or ""),
         "REEF_MCP": {one.name: _server(one, adapter) for one in servers} if servers and adapter.mcp else None,
     }

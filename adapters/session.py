@@ -6,6 +6,7 @@ files would lie after a reboot. Whoever starts next sweeps what no process holds
 """
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -113,10 +114,7 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         "REEF_BYTECODE": str(place.bytecode),
     }
     for name, source in mode.session.items():
-        (directory / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not `write_private`: nothing needs these after a power cut, and each fsync is milliseconds.
-        with open(directory / name, "x", opener=_private) as file:
-            file.write(template.filled(source, values, adapter.folder))
+        _write(directory / name, template.filled(source, values, adapter.folder))
     for name, source in mode.seeds.items():
         if not (place.user / name).exists():
             private_directory((place.user / name).parent)
@@ -124,7 +122,11 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
     for name in mode.shared:
         if name.endswith("/"):
             private_directory(place.user / name)
-        (directory / name.rstrip("/")).symlink_to(place.user / name)
+        brought = json.loads(template.filled(mode.merged[name], values, adapter.folder)) if name in mode.merged else {}
+        if brought:
+            _write(directory / name, json.dumps(_merged(brought, _own(place.user / name)), indent=2) + "\n")
+        else:
+            (directory / name.rstrip("/")).symlink_to(place.user / name)
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 
@@ -134,12 +136,39 @@ def variables(said: Mapping[str, Source | None], values: Mapping[str, Any]) -> d
 
 
 def _arguments(mode: Mode, directory: Path, values: Mapping[str, Any]) -> list[str]:
-    there = (one.words for one in mode.arguments if _is_there(one.only, directory, values))
-    return [template.word(source, values) for words in there for source in words]
+    found: list[str] = []
+    for one in mode.arguments:
+        if _is_there(one.only, directory, values):
+            for each in sorted((directory / one.each).iterdir()) if one.each else ("",):
+                found += [template.word(source, {**values, "REEF_EACH": str(each)}) for source in one.words]
+    return found
 
 
 def _is_there(only: str, directory: Path, values: Mapping[str, Any]) -> bool:
     return not only or bool(values[only] if only.startswith("REEF_") else (directory / only).exists())
+
+
+def _write(path: Path, text: str) -> None:
+    """Not `write_private`: nothing needs a session's files after a power cut, and each fsync is milliseconds."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(path, "x", opener=_private) as file:
+        file.write(text)
+
+
+def _own(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _merged(brought: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Both, and the entries of both in a table that both have; the person's where they name the same."""
+    tables = {
+        key for key in brought.keys() & own.keys() if isinstance(brought[key], dict) and isinstance(own[key], dict)
+    }
+    return {**brought, **own, **{key: {**brought[key], **own[key]} for key in tables}}
 
 
 def _private(path: str, flags: int) -> int:

@@ -5,6 +5,7 @@ good release of this machine and says so; only where there is none does it refus
 terminal, signals and the exit code are the agent's own.
 """
 
+import base64
 import json
 import math
 import os
@@ -61,6 +62,11 @@ class Chosen(NamedTuple):
     serves: dict[str, Any]
     before: str | None
     newer: Delivery | None = None
+
+    @property
+    def activated(self) -> bool:
+        """It is another one than the run before had."""
+        return self.before is not None and self.before != self.told.release_id
 
 
 def main(name: str) -> NoReturn:
@@ -129,6 +135,8 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
             raise
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it")
         return command[0], [*command, *arguments], dict(os.environ)
+    if adapter.silent:
+        _announce(chosen)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
         used = session.sweep(place)
@@ -232,6 +240,14 @@ def short(release_id: str) -> str:
     return release_id.partition("-")[0]
 
 
+def _announce(chosen: Chosen) -> None:
+    """What an agent tells that has a place for it."""
+    if chosen.newer:
+        diagnostics.say(f"Reef: {said(chosen.newer)} · reef harness update takes it")
+    elif chosen.activated:
+        diagnostics.say(f"Reef: {said(chosen.told)}")
+
+
 def _warn(error: ReefError, kept: Delivery) -> None:
     diagnostics.say(f"Reef: {error.message}")
     if error.hint:
@@ -246,20 +262,32 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     folder = Path.cwd()
     serves, told = chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
+    secret, commit = wrapped.home.agent_token.read_text().strip(), commit_of(folder)
+    headers = {
+        "x-reef-adapter": wrapped.adapter.name,
+        "x-reef-scenario": told.scenario,
+        "x-reef-cwd": quote(os.fsencode(folder)),
+        "x-reef-tag-run": run,
+        "x-reef-tag-release": told.release_id,
+        **({"x-reef-commit": commit} if commit else {}),
+    }
+    fields = base64.urlsafe_b64encode(json.dumps(headers).encode()).decode().rstrip("=")
     return {
         **rendering.values(told, wrapped.adapter),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
-        "REEF_TOKEN": wrapped.home.agent_token.read_text().strip(),
+        "REEF_TOKEN": secret,
+        "REEF_HEADERS": headers,
+        "REEF_TOLD_URL": f"{serves['url']}/t/{secret}/x/{fields}",
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
-        "REEF_CWD": quote(os.fsencode(folder)),
-        "REEF_COMMIT": commit_of(folder),
+        "REEF_CWD": headers["x-reef-cwd"],
+        "REEF_COMMIT": commit,
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
-        "REEF_ACTIVATED": chosen.before is not None and chosen.before != told.release_id,
+        "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
         "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),

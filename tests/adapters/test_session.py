@@ -12,7 +12,7 @@ import pytest
 
 from adapters import agent, session, shelf
 from adapters.session import Place
-from daemon.core.paths import Home
+from daemon.core.paths import Home, private_directory
 from tests.adapters.test_shelf import base
 
 PI = agent.load(Home(Path("/nowhere")), "pi")
@@ -28,6 +28,8 @@ VALUES = {
     "REEF_RELEASE": "base",
     "REEF_MODEL": None,
     "REEF_THINKING": None,
+    "REEF_MODEL_NAME": "default",
+    "REEF_MCP": None,
     "REEF_RELEASE_FACTS": {"release_id": "base", "number": 0},
     "REEF_ACTIVATED": False,
     "REEF_NEWER": None,
@@ -149,3 +151,37 @@ def test_a_turn_is_one_at_a_time(place: Place) -> None:
             child.wait(0.3)
     out, _ = child.communicate(timeout=30)
     assert out == "has\n"
+
+
+def test_servers_of_a_release_beside_the_persons_own(place: Place, folder: Path) -> None:
+    """Theirs where both name one; the file that Pi writes in the session is not theirs then."""
+    own = {"mcpServers": {"mine": {"url": "https://mine.example"}, "both": {"enabled": False}}, "other": 1}
+    private_directory(place.user)
+    (place.user / "mcp.json").write_text(json.dumps(own))
+    values = VALUES | {"REEF_MCP": {"both": {"command": "evil"}, "new": {"command": "x"}}}
+    session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=values)
+    told = json.loads((place.sessions / "run_1" / "mcp.json").read_text())
+    assert told == own | {"mcpServers": {**own["mcpServers"], "new": {"command": "x"}}}  # type: ignore[dict-item]
+    assert json.loads((place.user / "mcp.json").read_text()) == own
+    session.begin(place, "run_2", folder, adapter=PI, mode=MODE, values=VALUES)
+    assert (place.sessions / "run_2" / "mcp.json").is_symlink()
+
+
+def test_arguments_come_before_the_persons(place: Place) -> None:
+    folder = shelf.put(place.shelf, base(), {"extensions/a.ts": "1", "extensions/b.ts": "2", "skills/a/SKILL.md": "x"})
+    values = VALUES | {"REEF_THINKING": "high"}
+    _, arguments = session.begin(place, "run_1", folder, adapter=PI, mode=PI.mode("overlay"), values=values)
+    directory = place.sessions / "run_1"
+    assert arguments == [
+        "-e", f"{directory}/extensions/a.ts", "-e", f"{directory}/extensions/b.ts", "--skill", f"{directory}/skills",
+        "--model", "reef/default", "--thinking", "high",
+    ]  # fmt: skip
+
+
+def test_a_release_never_takes_the_place_of_a_sessions_file(place: Place) -> None:
+    folder = shelf.put(place.shelf, base(), {"models.json": "evil", "sessions/x": "evil", "more.md": "x"})
+    session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=VALUES)
+    directory = place.sessions / "run_1"
+    assert "evil" not in (directory / "models.json").read_text()
+    assert (directory / "sessions").resolve() == place.user / "sessions"
+    assert (directory / "more.md").read_text() == "x"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,8 +105,8 @@ def test_an_unknown_adapter(reef: Reef) -> None:
     assert "no adapter is called 'emacs'" in result.err
 
 
-def test_a_dry_run_writes_nothing(reef: Reef, monkeypatch: pytest.MonkeyPatch, reef_home: Home) -> None:
-    programs = reef_home.root.with_name(f"{reef_home.root.name}-bin")
+def test_a_dry_run_writes_nothing(reef: Reef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reef_home: Home) -> None:
+    programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in {"node": "echo v26.1.0", "npm": "exit 1"}.items():
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
@@ -122,9 +123,11 @@ def test_a_dry_run_writes_nothing(reef: Reef, monkeypatch: pytest.MonkeyPatch, r
     assert sorted(reef_home.root.rglob("*")) == before
 
 
-def test_what_is_on_path_is_used_where_it_asks_reef(home: Home, reef: Reef, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_on_path_is_used_where_it_asks_reef(
+    home: Home, reef: Reef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else Reef's own is installed, and the person told."""
-    programs = home.root.with_name(f"{home.root.name}-bin")
+    programs = tmp_path / "bin"
     programs.mkdir()
     program, version = programs / "pi", '#!/bin/sh\n[ "$1" = --version ] && echo 1.7.0 && exit\n'
     program.write_text(
