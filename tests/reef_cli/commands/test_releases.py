@@ -16,7 +16,6 @@ from tests.fakes.releases import ACCEPTED, candidate, judged
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
 
-
 COVERS = ("reef_cli/commands/releases_look.py",)
 
 
