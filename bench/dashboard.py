@@ -219,23 +219,27 @@ def _percentile(values: Sequence[float], percent: int) -> float:
 
 
 def _hours(home: Home) -> Iterator[Figure]:
-    """MB that are resident after as many records as come in an hour, and in a second one, told as fast as the daemon
-    takes them: the first fills what is kept and remembered.
+    """MB that are resident after as many records as come in the first quarter of an hour, in an hour and in two, told
+    as fast as the daemon takes them. The first quarter fills what is kept and remembered.
     """
     client, resident = Client(home.socket), []
     with _program(home) as program:
         program.until(_listed, "the list")
-        for _ in range(2):
-            wanted = client.get("/reef/status")["counts"]["records"] + _HOUR
-            with _agents(home, "--records", str(_HOUR), "--pace", "0", "--chunks", "5") as agents:
+        before = first = client.get("/reef/status")["counts"]["records"]
+        for wanted in (first + _HOUR // 4, first + _HOUR, first + 2 * _HOUR):
+            with _agents(home, "--records", str(wanted - before), "--pace", "0", "--chunks", "5") as agents:
                 while agents.poll() is None:
                     program.watch(0.1)
-            assert client.get("/reef/status")["counts"]["records"] >= wanted
+            before = client.get("/reef/status")["counts"]["records"]
+            assert before >= wanted
             program.watch(1)
             resident.append(program.memory())
-    yield Figure("memory after an hour's stream", resident[0], unit="MB")
-    yield Figure("memory after a second hour's", resident[1], unit="MB")
-    yield Figure("what the second hour added", max(resident[1] / resident[0] - 1, 0) * 100, 5, "%")
+    quarter, hour, two = resident
+    yield Figure("memory after the first quarter of an hour's stream", quarter, unit="MB")
+    yield Figure("memory after an hour's", hour, unit="MB")
+    yield Figure("memory after a second hour's", two, unit="MB")
+    yield Figure("what the first hour added after its first quarter", max(hour / quarter - 1, 0) * 100, 3, "%")
+    yield Figure("what the second hour added", max(two / hour - 1, 0) * 100, 3, "%")
 
 
 def _table(figures: Sequence[Figure]) -> str:

@@ -20,6 +20,7 @@ from daemon.server import (
     actions,
     choosing,
     control,
+    copies,
     exports,
     feed,
     hooks,
@@ -131,6 +132,10 @@ _routes = [
     Route("/reef/harness/check", install.check),
     Route("/reef/harness/install", install.install),
     Route("/reef/harness/adapters", install.adapters),
+    Route("/reef/harness/working", copies.looked, methods=["GET"]),
+    Route("/reef/harness/working", copies.edit, methods=["POST"]),
+    Route("/reef/harness/working/keep", copies.keep, methods=["POST"]),
+    Route("/reef/harness/working/discard", copies.discard, methods=["POST"]),
 ]
 
 

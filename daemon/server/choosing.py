@@ -66,6 +66,7 @@ async def remove(request: Request) -> Response:
         raise Conflict(
             f"reef-{agents[0]} runs {scenario!r}", hint=f"reef harness install --adapter {agents[0]} --scenario OTHER"
         )
+    await daemon.working.forget(scenario)
     async with daemon.heads.lock:
         place = await read(daemon.releases.archive, scenario)
         daemon.heads.forget(scenario)

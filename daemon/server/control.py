@@ -96,7 +96,7 @@ def notes(daemon: Runtime) -> list[str]:
     spans = daemon.telemetry.note() if daemon.telemetry else None
     others = [daemon.learning.scheduler.problem, spans]
     aside = [f"a damaged database is kept as {path}; records go into a new one" for path in daemon.store.kept_aside()]
-    return [*daemon.heads.notes(), *(note for note in others if note), *aside]
+    return [*daemon.heads.notes(), *daemon.working.notes(), *(note for note in others if note), *aside]
 
 
 async def records(request: Request) -> Response:

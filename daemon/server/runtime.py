@@ -20,7 +20,7 @@ from daemon.engines.models import Models
 from daemon.engines.remote import Remote
 from daemon.learning.jobs import Incumbent
 from daemon.learning.publish import publish_candidate
-from daemon.server import retention
+from daemon.server import following, retention
 from daemon.server.announcing import Announcer
 from daemon.server.auth import Tokens
 from daemon.server.checks import Checks
@@ -36,6 +36,7 @@ from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
+from daemon.server.working import Working
 from daemon.store.db import Store
 from daemon.store.releases import Releases
 from daemon.store.scenarios import Choices, Chosen
@@ -65,6 +66,7 @@ class Runtime:
     live: Live
     lately: Lately
     choices: Choices
+    working: Working
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -107,11 +109,14 @@ async def running(
     metrics, lately = Metrics(), Lately()
     told = (metrics.ended, lately.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
-    seams = _seams(store, models, Desk(releases, heads, embedded), Chosen(config.scenarios, choices))
+    desk = Desk(releases, heads, embedded)
+    seams = _seams(store, models, desk, Chosen(config.scenarios, choices))
+    working = Working(home, desk, lambda told: changes.tell("working", told))
     try:
         async with (
             _telemetry(config, store, redactor) as telemetry,
             _beside(retention.run(store, config.privacy.retention_days) if config.privacy.retention_days else None),
+            _beside(following.run(home, working, changes, heads)),
             learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
@@ -120,7 +125,7 @@ async def running(
                 redactor=redactor, privacy=privacy, metrics=metrics, telemetry=telemetry, models=models,
                 embedded=embedded, router=router,
                 changes=changes, releases=releases, heads=heads, learning=side, live=Live(redactor, changes.raise_one),
-                lately=lately, choices=choices,
+                lately=lately, choices=choices, working=working,
             )  # fmt: skip
             try:
                 yield runtime

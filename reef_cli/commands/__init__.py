@@ -248,7 +248,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         },
     ),
     "harness": Group(
-        "Coding agents that Reef wraps, and what they run.",
+        "Coding agents that Reef wraps, what they run, and your hand in it.",
         {
             "install": Command(
                 "harness:install",
@@ -266,6 +266,22 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "harness:uninstall",
                 "Remove an agent, to the byte.",
                 ("reef harness uninstall --adapter pi", "reef harness uninstall --purge"),
+            ),
+            "edit": Command(
+                "working:edit",
+                "Edit what agents run as files in a folder.",
+                ("reef harness edit", "reef harness edit --open", 'cd "$(reef harness edit --scenario work)"'),
+            ),
+            "status": Command(
+                "working:status", "What you have edited there, and what became of it.", ("reef harness status",)
+            ),
+            "keep": Command(
+                "working:keep", "Where a release changed a file, too: keep yours.", ("reef harness keep rules.md",)
+            ),
+            "discard": Command(
+                "working:discard",
+                "Give up what you changed in files there.",
+                ("reef harness discard rules.md", "reef harness discard --yes"),
             ),
         },
     ),

@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import ClassVar, Final
 
+from rich.cells import cached_cell_len
 from textual import events
 from textual._styles_cache import StylesCache
 from textual.app import App
@@ -36,6 +37,8 @@ from reef_cli.tui.themes import Theme
 _UPDATE_SECONDS: Final = 0.1
 #: A daemon that lives takes a reader of its events in a millisecond.
 _FEED_SECONDS: Final = 5.0
+#: Texts whose width is remembered; Rich remembers four times as many, a megabyte of lines that no list shows any more.
+_MEASURED: Final = 1024
 
 #: Imported when they are first shown: half of the start would be theirs.
 _SCREENS: Final = {
@@ -156,6 +159,8 @@ class Dashboard(App[None], inherit_bindings=False):
 
     def _update(self) -> None:
         self._timer = None
+        if cached_cell_len.cache_info().currsize > _MEASURED:
+            cached_cell_len.cache_clear()
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
