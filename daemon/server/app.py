@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from daemon.core.errors import NotFound, ReefError
 from daemon.server import (
     actions,
+    cards,
     choosing,
     control,
     copies,
@@ -113,6 +114,8 @@ _routes = [
     Route("/reef/releases/unpin", releases.unpin, methods=["POST"]),
     Route("/reef/releases/{id}", releases.release),
     Route("/reef/releases/{id}/diff", releases.diff),
+    Route("/reef/releases/{id}/card", cards.card),
+    Route("/reef/releases/{id}/blame", cards.blame),
     Route("/reef/releases/{id}/approve", releases.approve, methods=["POST"]),
     Route("/reef/releases/{id}/reject", releases.reject, methods=["POST"]),
     Route("/reef/scenarios", published.scenarios, methods=["GET"]),
@@ -128,6 +131,7 @@ _routes = [
     Route("/reef/scenarios/{scenario:path}", choosing.remove, methods=["DELETE"]),
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
+    Route("/reef/harness/releases/{id}/page", cards.page),
     Route("/reef/harness/versions", install.versions),
     Route("/reef/harness/check", install.check),
     Route("/reef/harness/install", install.install),

@@ -205,6 +205,16 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "What a release changed.",
                 ("reef releases diff", "reef releases diff r5 --against r2"),
             ),
+            "card": Command(
+                "releases_look:card",
+                "Why it was accepted, in one page.",
+                ("reef releases card", "reef releases card r5 --html >r5.html"),
+            ),
+            "blame": Command(
+                "releases_look:blame",
+                "Which release, and whose words, put each line there.",
+                ("reef releases blame rules.md", "reef releases blame playbook.md r5"),
+            ),
             "approve": Command(
                 "releases:approve",
                 "Release a candidate that waits for you.",

@@ -1,4 +1,7 @@
-"""`reef releases show · diff`: one release, its texts and what it changed. Nothing here moves anything."""
+"""`reef releases show · diff · card · blame`: one release, what it changed, why, and who put each line there.
+
+Nothing here moves anything.
+"""
 
 from typing import Annotated, Any, Final
 
@@ -10,6 +13,7 @@ from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
 _LINES: Final = 12
+_WIDE: Final = 200
 
 
 def show(
@@ -71,3 +75,66 @@ def diff(
         output.line(output.visible(told["diff"].rstrip("\n")))
     else:
         diagnostics.say("no difference")
+
+
+def card(
+    release: Annotated[str | None, Help("A release or a candidate; by default the head.")] = None,
+    *,
+    html: Annotated[bool, Help("As a web page that runs nothing, with every answer that the gate saw.")] = False,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """What it is, how it was judged, what it came from."""
+    client = ensure_daemon(home())
+    path = f"/reef/releases/{segment(release or head(client, scenario))}/card"
+    if html:
+        for row in client.rows(path, format="html", scenario=scenario):
+            output.raw(row.decode())
+        return
+    told = client.get(path, scenario=scenario)
+    if as_json:
+        output.json(told)
+        return
+    output.line(output.visible(told["card"]))
+    for said in told["said"]:
+        output.line(f"said      {_said(said)}")
+
+
+def blame(
+    path: Annotated[str, Help("A file of its harness, as `reef releases show` names it: rules.md.")],
+    release: Annotated[str | None, Help("A release or a candidate; by default the head.")] = None,
+    *,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """Each line with the release that put it there; below, what people said that those releases came from."""
+    client = ensure_daemon(home())
+    name = release or head(client, scenario)
+    told = client.get(f"/reef/releases/{segment(name)}/blame", path=path, scenario=scenario)
+    if as_json:
+        output.json(told)
+        return
+    put = told["releases"]
+    for line in told["lines"]:
+        output.line(f"{_short(put[line['release']]):<8}{output.visible(line['text'])}")
+    for one in put.values():
+        output.line()
+        output.line(f"{output.bold(one['id'])}  {output.clock(one['created_ns'])}  {_by(one)}")
+        output.line(f"  {output.one_line(one['reason'], _WIDE)}")
+        for said in one["said"]:
+            output.line(f"  {_said(said)}")
+
+
+def _short(release: dict[str, Any]) -> str:
+    return str(release["id"].partition("-")[0]) if release["number"] else "(new)"
+
+
+def _by(release: dict[str, Any]) -> str:
+    if release["recipe"] == "person":
+        return "a person's own"
+    return output.visible(f"recipe {release['recipe']}, job {release['job']}", keep="")
+
+
+def _said(said: dict[str, Any]) -> str:
+    score = "" if said["score"] is None else f" {said['score']:g}"
+    return f"{said['kind']}{score} {output.visible(said['id'], keep='')}: {output.one_line(said['text'], _WIDE)}"

@@ -16,8 +16,6 @@ from tests.fakes.releases import ACCEPTED, candidate, judged
 from tests.reef_cli.commands.conftest import Served
 from tests.reef_cli.conftest import Reef
 
-COVERS = ("reef_cli/commands/releases_look.py",)
-
 
 @pytest.fixture(scope="module")
 def store(served: Served) -> Releases:
