@@ -36,7 +36,7 @@ def test_blame_names_the_report_that_put_a_line_there(cli: Reef, taught: Release
     at = next(number for number, line in enumerate(lines) if line.startswith(taught.id))
     assert "recipe playbook, job job_2" in lines[at]
     assert lines[at + 1] == "  what job_2 learned"
-    assert lines[at + 2].startswith(f"  report 0 {taught.reports[0]}: Answer in one ?[31msentence.")
+    assert lines[at + 2].startswith(f"  report 0 {taught.reports[0]}: Answer in one \\x1b[31msentence.")
     told = cli("releases", "blame", "rules.md", "r1", "--json").json()
     assert [line["text"] for line in told["lines"]] == ["Use uv."]
 
