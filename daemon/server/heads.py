@@ -97,13 +97,6 @@ class Heads:
     def _serves(self, release: Release, lora: LoraFile | None) -> Served:
         return Served(release.id, release.number, lora, self.releases.routing(release))
 
-    def tidy(self) -> None:
-        """Housekeeping of the store, beside serving. Blocking; raises nothing."""
-        try:
-            self.releases.tidy()
-        except (ReefError, OSError) as error:
-            _log.warning("the release store was not tidied: %s", error)
-
     def served(self, scenario: str) -> Served:
         """What a request that arrives now gets, for as long as it takes."""
         return self._held.get(scenario) or self.tip(scenario)

@@ -237,6 +237,16 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "Hold what clients run at a release.",
                 ("reef releases pin", "reef releases pin r3"),
             ),
+            "gc": Command(
+                "releases_store:gc",
+                "Give back what no release needs any more.",
+                ("reef releases gc", "reef releases gc --days 0"),
+            ),
+            "push": Command(
+                "releases_store:push",
+                "Take all releases to a Git remote of yours.",
+                ("reef releases push /mnt/backup/reef.git", "reef releases push git@example.com:me/reef.git"),
+            ),
             "unpin": Command("releases:unpin", "Let clients follow the head again.", ("reef releases unpin",)),
         },
     ),

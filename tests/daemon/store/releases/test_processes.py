@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -69,8 +69,12 @@ class Publisher:
 PATIENCE = 100.0
 
 
-def publish(home: Home, workers: int, each: int, a_kill_each: int = 0) -> list[Publisher]:
-    """``a_kill_each``: so many releases told of, on average, between two kills; 0: none."""
+def publish(
+    home: Home, workers: int, each: int, a_kill_each: int = 0, *, beside: Callable[[], object] = lambda: None
+) -> list[Publisher]:
+    """``a_kill_each``: so many releases told of, on average, between two kills; 0: none. ``beside``: done again and
+    again meanwhile.
+    """
     publishers = [Publisher(home, f"w{number}", each) for number in range(workers)]
     waiting = list(publishers)
     chance = random.Random(7)
@@ -85,6 +89,7 @@ def publish(home: Home, workers: int, each: int, a_kill_each: int = 0) -> list[P
             time.sleep(chance.random() * 0.1)
             chance.choice(waiting).kill(with_git=chance.random() < 0.5)
         time.sleep(0.02)
+        beside()
     return publishers
 
 
