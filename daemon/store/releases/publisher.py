@@ -209,8 +209,8 @@ class Releases(Pushing):
         """The release of the chain that a job led to."""
         if tip.head is None:
             return None
-        told = self._repository.run("log", "-1", "-E", f"--grep=^Reef-Job: {job}$", "--format=%H", tip.head.commit)
-        return self._proved(reader, scenario, told.decode().strip()) if told else None
+        name = self._done.commit_of(scenario, tip.head.commit, job)
+        return self._proved(reader, scenario, name) if name else None
 
     def _known(self, reader: Reader, candidate: Candidate) -> Release | None:
         if name := self._repository.ref(CANDIDATES + candidate.job):

@@ -15,6 +15,7 @@ import pytest
 
 from daemon.core.errors import StoreError
 from daemon.core.paths import Home
+from daemon.core.releases import Release
 from daemon.store.releases import Releases
 from tests.conftest import ROOT
 from tests.daemon.store.releases.conftest import Git, git_of
@@ -113,6 +114,20 @@ def check(home: Home, publishers: list[Publisher]) -> None:
     assert git("rev-list", "--count", "--min-parents=2", "refs/reef/default") == "0"
     assert git("fsck", "--strict", "--no-dangling") == ""
     assert int(git("rev-list", "--count", "refs/reef/default")) == len(rows)
+    check_signatures(home, rows)
+
+
+def check_signatures(home: Home, rows: list[Release], many: int = 40) -> None:
+    """Ours are proved by `Releases.list` on every commit; git's and ssh-keygen's word on some of them."""
+    git, allowed = git_of(home), home.release_key.with_name(f"{home.release_key.name}.allowed")
+    some = random.Random(7).sample(rows, min(many, len(rows)))
+    git("verify-commit", *(str(row.commit) for row in some))
+    words = ("ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", "reef", "-n", "reef-release", "-s")
+    for row in some:
+        signature = home.run / "signature"
+        signature.write_text(git("show", f"{row.commit}:release.json.sig") + "\n")
+        manifest = git("show", f"{row.commit}:release.json") + "\n"
+        subprocess.run([*words, str(signature)], input=manifest.encode(), check=True, capture_output=True)
 
 
 def test_four_processes_publish_one_chain(memory_home: Home) -> None:
@@ -133,7 +148,20 @@ def test_a_thousand_releases_by_four_processes_under_fire(memory_home: Home) -> 
     check(memory_home, publishers)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif("REEF_SOAK" not in os.environ, reason="REEF_SOAK=10000 publishes so many: a quarter of an hour")
+def test_a_soak_of_eight_processes_under_fire(memory_home: Home) -> None:
+    count = int(os.environ["REEF_SOAK"])
+    began = time.monotonic()
+    publishers = publish(memory_home, 8, count // 8, a_kill_each=12)
+    kills, seconds = sum(publisher.kills for publisher in publishers), time.monotonic() - began
+    print(f"{count} releases by 8 processes, {kills} kills, {seconds:.0f} s")
+    assert kills >= count // 50
+    check(memory_home, publishers)
+
+
 def test_a_lock_that_a_killed_git_left_is_swept(releases: Releases, git: Git) -> None:
+    """BUGS B207."""
     first = released(releases, "job_1")
     for name in ("refs/reef/default.lock", "packed-refs.lock", "refs/reef-candidates/job_2.lock"):
         (releases.path / name).touch()
