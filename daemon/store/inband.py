@@ -5,12 +5,12 @@ apart. What was said to Reef and what it answered is no part of the work: nothin
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, get_args
 
-from daemon.core.records import Message, Text, ToolResult
+from daemon.core.records import Message, StoredMessage, Text, ToolResult
 from daemon.store import person
 
 Word = Literal["good", "bad", "note"]
@@ -69,6 +69,14 @@ def _is_ours(rest: list[Message]) -> bool:
     """Whether Reef answered: a model may have, where the words came in the middle of its work."""
     answer = next((message for message in rest if message.role != "system"), None)
     return answer is not None and answer.role == "assistant" and answer.text.startswith(ANSWER)
+
+
+def is_answer(messages: Sequence[StoredMessage], n: int) -> bool:
+    """Whether Reef, no model, said a message of a stored conversation."""
+    if messages[n].role != "assistant" or not messages[n].text.startswith(ANSWER):
+        return False
+    asked = next((message for message in reversed(messages[:n]) if message.role != "system"), None)
+    return asked is not None and asked.role == "user" and read(asked.text) is not None
 
 
 def _unquoted(text: str) -> str:

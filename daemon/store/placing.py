@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from daemon.core.records import End, Exchange, Kind, Transcript
-from daemon.store import kinds, summaries, titles, tree
+from daemon.store import inband, kinds, summaries, titles, tree
 
 
 class Edge(StrEnum):
@@ -174,7 +174,9 @@ def _named(db: sqlite3.Connection, new: Incoming, title: str, *, begun: bool) ->
 def _by_tail(db: sqlite3.Connection, new: Incoming, session: int | None = None) -> tree.Found | None:
     """The record whose answer is the last one that was sent along, with what led to it: resumed under a new beginning,
     as Qwen Code does, or after a compaction that kept the end."""
-    last = max((n for n, message in enumerate(new.transcript.messages) if message.role == "assistant"), default=0)
+    said = new.transcript.messages
+    answers = (n for n in range(len(said) - 1, 0, -1) if said[n].role == "assistant" and not inband.is_answer(said, n))
+    last = next(answers, 0)
     if new.exchange.subagent is not None or new.chore:
         return None
     point = tree.tail(new.exchange.scenario, new.exchange.dialect, new.said, last)
