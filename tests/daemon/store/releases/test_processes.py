@@ -136,6 +136,7 @@ def test_four_processes_publish_one_chain(memory_home: Home) -> None:
 
 
 def test_killed_processes_lose_nothing_and_stop_nobody(memory_home: Home) -> None:
+    """BUGS B207: kill -9 in the middle of whatever it was."""
     publishers = publish(memory_home, 3, 15, a_kill_each=5)
     assert sum(publisher.kills for publisher in publishers) >= 1
     check(memory_home, publishers)
@@ -184,6 +185,7 @@ def test_packing_moves_refs_and_breaks_nothing(releases: Releases, git: Git) -> 
 def test_a_persons_git_configuration_and_hooks_do_not_run(
     reef_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """BUGS B209: nor is it written."""
     hook = tmp_path / "hooks" / "reference-transaction"
     hook.parent.mkdir()
     hook.write_text(f"#!/bin/sh\necho ran >>{tmp_path}/ran\nexit 1\n")
@@ -202,6 +204,7 @@ def test_a_persons_git_configuration_and_hooks_do_not_run(
     assert releases.diff("default", second.id)
     assert len(releases.list("default")[0]) == 2
     assert not (tmp_path / "ran").exists()
+    assert (tmp_path / ".gitconfig").read_text().startswith("[core]")
 
 
 @contextmanager
