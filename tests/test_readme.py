@@ -38,7 +38,7 @@ def test_every_file_it_names_is_there(path: str) -> None:
 
 
 def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
-    """A proxy's own page, piped into a shell (ollama/ollama#7772)."""
+    """B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
     commands = [
         line
         for block in re.findall(r"```sh\n(.*?)```", README.replace("\\\n", ""), re.S)
@@ -52,4 +52,4 @@ def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
 def test_the_dashboards_figures_are_those_that_were_measured() -> None:
     table = README.split("<!-- dashboard -->")[1].split("<!-- /dashboard -->")[0]
     assert table.startswith("\nMeasured 20")
-    assert len(re.findall(r"^\| [^|]+ \| [\d.]+ [^|]*\| [^|]*\|$", table, re.M)) == 16
+    assert len(re.findall(r"^\| [^|]+ \| [\d.]+ [^|]*\| [^|]*\|$", table, re.M)) == 19

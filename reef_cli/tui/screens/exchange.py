@@ -14,8 +14,9 @@ from reef_cli.tui import rawtext
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.drawing import Drawn
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.panel import Panel, Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, bindings
 from reef_cli.tui.screens.reading import Reading, plain
+from reef_cli.tui.screens.work import Repeating, off_loop
 from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import Row
 
@@ -117,7 +118,9 @@ class Raw(_Exchange):
         self._rows += [Row(str(begun + n), (one.text,), one.style, spans=one.spans) for n, one in enumerate(drawn)]
         if len(self._rows) > _MOST:
             self._rest = iter(())
-            self._rows.append(Row("cut", ("… cut here; all of it: p, or e",), "dim"))
+            self._rows.append(
+                Row("cut", (f"… cut here; all of it: {self.desk.key('pager')}, or {self.desk.key('editor')}",), "dim")
+            )
         self.list.all(self._rows)
         return True
 

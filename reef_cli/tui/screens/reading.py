@@ -8,9 +8,9 @@ from typing import Any
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.events import Resize
 
-from daemon.core.errors import ReefError
 from reef_cli.tui import outside
-from reef_cli.tui.screens.panel import Panel, off_loop
+from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.work import begin, off_loop
 from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.widgets.prompt import Prompt
 from reef_cli.tui.window import Row
@@ -23,7 +23,7 @@ class Reading(Panel):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.prompt = Prompt("words to find in it; Enter: find, Esc: nothing")
+        self.prompt = Prompt("words to find in it; Enter: find, Esc: cancel")
 
     def compose(self) -> ComposeResult:
         for part in super().compose():
@@ -49,7 +49,7 @@ class Reading(Panel):
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
         if why is None and id in ("next_hit", "previous_hit") and not self.list.hit:
-            return "nothing is looked for yet: / finds"
+            return f"nothing is looked for yet: {self.desk.key('find')} finds"
         return why
 
     # -- finding ------------------------------------------------------------------------------------
@@ -73,13 +73,10 @@ class Reading(Panel):
 
     def _seek(self, step: int) -> None:
         async def run() -> None:
-            try:
-                if not await self.seek(self.list.hit, step):
-                    self.say(f"not {'below' if step > 0 else 'above'}: {self.list.hit}")
-            except ReefError as error:
-                self.failed(error)
+            if not await self.seek(self.list.hit, step):
+                self.say(f"not {'below' if step > 0 else 'above'}: {self.list.hit}")
 
-        self.run_worker(run(), exclusive=True, group="seek")
+        begin(self, run(), group="seek")
 
     async def seek(self, words: str, step: int) -> bool:
         """Go to the next line that has ``words``, in either direction; False where there is none."""
@@ -114,12 +111,13 @@ class Reading(Panel):
                 finally:
                     await off_loop(file.__exit__, None, None, None)
             except SuspendNotSupported:
-                self.say("this terminal cannot be handed to another program; the commands in ? say the same")
-            except ReefError as error:
-                self.failed(error)
-            self.app.refresh(layout=True)
+                self.say(
+                    f"this terminal cannot be handed to another program; {self.desk.key('help')} tells the commands"
+                )
+            finally:
+                self.app.refresh(layout=True)
 
-        self.run_worker(run(), exclusive=True, group="outside")
+        begin(self, run(), group="outside")
 
     def copied(self, row: Row) -> str:
         return row.cells[0].strip()

@@ -1,6 +1,5 @@
 """Dialogs in which a person says something: a note, a mark on a scenario's scale, a task made of a question."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -8,11 +7,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from daemon.core.errors import ReefError
 from reef_cli.scoring import Scale
+from reef_cli.tui.screens.dialogs import Dialog
+from reef_cli.tui.screens.work import edge, off_loop
 from reef_cli.tui.text import fit, inert, one_line
 from reef_cli.tui.widgets.writing import Writing
 
@@ -23,11 +22,8 @@ NOTE_MOST: Final = 100_000
 CHECKS: Final = ("form", "expression", "command")
 
 
-class _Dialog(ModalScreen[Any]):
+class _Dialog(Dialog[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", show=False)]
-
-    def __init__(self) -> None:
-        super().__init__(classes="dialog")
 
     def wrong(self, text: str) -> None:
         """Why it is not done; what was typed stays."""
@@ -64,10 +60,9 @@ class Note(_Dialog):
         self.run_worker(self._load())
 
     async def _load(self) -> None:
-        try:
-            notes = await asyncio.to_thread(self._earlier)
-        except ReefError:  # gone: what was written here is still at hand
-            return
+        notes: Sequence[str] = ()
+        with edge(lambda _: None):  # gone: what was written here is still at hand
+            notes = await off_loop(self._earlier)
         if not notes:
             return
         shown, width = self.query_one("#earlier", Static), self.query_one("#box").content_size.width
@@ -152,11 +147,6 @@ class Task(_Dialog):
             self.run_worker(self._adding({"prompt": prompt, "check": {kind: value.strip()}}))
 
     async def _adding(self, task: Mapping[str, object]) -> None:
-        try:
-            told = await asyncio.to_thread(self._add, task)
-        except ReefError as error:
-            self.wrong(f"{error.message}{f' ({error.hint})' if error.hint else ''}")
-        else:
-            self.dismiss(told)
-        finally:
-            self._busy = False
+        with edge(lambda error: self.wrong(f"{error.message}{f' ({error.hint})' if error.hint else ''}")):
+            self.dismiss(await off_loop(self._add, task))
+        self._busy = False

@@ -18,8 +18,9 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.listed import COLUMNS, folded, session_row, together, typed
 from reef_cli.tui.messages import Event
 from reef_cli.tui.pages import Asked, Pages
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.rated import PINNING, RATING, Rated
+from reef_cli.tui.screens.work import Repeating, begin, off_loop
 from reef_cli.tui.widgets.filter import Filter
 from reef_cli.tui.widgets.lines import Titles
 from reef_cli.tui.widgets.rows import RowList
@@ -32,7 +33,12 @@ class Traces(Rated):
     place = Place.TRACES
     columns = COLUMNS
     follow = True
-    empty = 'nothing yet: eval "$(reef env)", then an agent in that shell; or: reef demo'
+    empty = (
+        "nothing yet: what an agent asks from now on stands here. In another terminal, one of:\n"
+        "  reef harness install --adapter pi   a coding agent of its own, and how to start it\n"
+        '  eval "$(reef env)"                  then your own agent, in that shell\n'
+        "  reef demo                           all that Reef does, in some minutes"
+    )
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACES)]
 
     def __init__(self, *args: Any) -> None:
@@ -41,7 +47,7 @@ class Traces(Rated):
         self.asked = Asked()  # what is wanted
         self.pages = Pages(self.desk.client, self.list.window)
         self.fill = Repeating(self, self._fill)
-        self.filter = Filter("words, or agent:pi status:error since:2d … ↑ before   Enter keeps   Esc all")
+        self.filter = Filter("words, or agent:pi status:error since:2d … ↑ earlier   Enter keeps   Esc all")
         self.beside = Beside(self.desk)
 
     def compose(self) -> ComposeResult:
@@ -122,6 +128,8 @@ class Traces(Rated):
             if want.kind == "after" and told["next"] is None:
                 self._count(set())
             self._show_state()
+            if not self.list.window.rows:  # what is said instead: whether there is more to look at
+                self.daemon_changed()
 
     def _rows(self, sessions: Any) -> list[Row]:
         return together((self._row(session) for session in sessions), self.beside.lines)
@@ -164,7 +172,7 @@ class Traces(Rated):
         said = super().nothing()
         if said != self.empty:
             return said
-        return self.pages.nothing() or self.desk.unrecorded or said
+        return self.pages.nothing(self.desk.key) or self.desk.unrecorded or said
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
@@ -174,14 +182,14 @@ class Traces(Rated):
         if id in _NEEDS_ROW and row is None:
             return "no trace is selected"
         if id == "range" and not self.list.marks:
-            return "nothing is marked: space marks the first one"
+            return f"nothing is marked: {self.desk.key('mark')} marks the first one"
         if id == "sort" and self.pages.shown.query:
-            return "what a filter finds is in the order of activity; Esc shows all"
+            return f"what a filter finds is in the order of activity; {self.desk.key('reset')} shows all"
         if id == "expand" and row is not None and (row.under or not folded(row.data)):
             return "nothing is folded here"
         if id == "collapse" and row is not None and (row.under or row.id) not in self.beside.lines:
             return "nothing is unfolded here"
-        if id == "reset" and not self.list.marks and self.asked == Asked():
+        if id == "reset" and not self.list.marks and self.asked == Asked() and not self.filter.value:
             return "all of them are shown, and none is marked"
         return None
 
@@ -215,7 +223,7 @@ class Traces(Rated):
         if self.list.marks:
             self.list.unmark()
             self._show_state()
-        elif self.asked.query:
+        elif self.asked.query or self.filter.value:  # the daemon may have refused what stands there
             self.filter.drop()
         else:
             self._sort(Order.ACTIVITY)
@@ -242,7 +250,7 @@ class Traces(Rated):
     def do_expand(self) -> None:
         row = self.list.selected
         assert row is not None
-        self.run_worker(self._expand(row))
+        begin(self, self._expand(row))
 
     async def _expand(self, row: Row) -> None:
         self.beside.unfold(row, await off_loop(self.beside.fetch, row))
