@@ -300,6 +300,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                     "reef harness propose rules.md skills/deploy/SKILL.md --scenario work",
                 ),
             ),
+            "route": Command(
+                "propose:route",
+                "Propose which model answers when another is asked for.",
+                ("reef harness route gpt-5=openrouter/x-ai/grok", "reef harness route gpt-5=default --scenario work"),
+            ),
             "edit": Command(
                 "working:edit",
                 "Edit what agents run as files in a folder.",

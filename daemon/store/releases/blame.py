@@ -51,10 +51,10 @@ class Blaming(Chain):
             assert found.commit is not None
             known: dict[str, Mapping[_Key, _Put]] = {}
             lines = self._placed(reader, found.commit, full, known)
-            return [(put.text, self._origin(reader, tip, full, put, known)) for put in lines.values()]
+            return [(put.text, self._origin(reader, tip, full, put, known=known)) for put in lines.values()]
 
     def _origin(
-        self, reader: Reader, tip: Tip, path: str, put: _Put, known: dict[str, Mapping[_Key, _Put]]
+        self, reader: Reader, tip: Tip, path: str, put: _Put, *, known: dict[str, Mapping[_Key, _Put]]
     ) -> Release:  # fmt: skip
         while True:
             release = commits.linked(reader, put.commit, self._signer.public).release
