@@ -67,6 +67,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         ),
         hot=True,
     ),
+    "run": Command(
+        "run:run",
+        "Run any program with its model requests going through Reef.",
+        ("reef run -- python my_agent.py", "reef run --scenario work -- aider --model openai/default"),
+    ),
     "traces": Group(
         "What your agents did: sessions and their conversations.",
         {
