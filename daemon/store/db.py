@@ -39,6 +39,7 @@ from daemon.store import (
     records,
     requests,
     rollups,
+    said,
     search,
     sessions,
     signals,
@@ -249,6 +250,10 @@ class Store:
         """The reports that name each receipt, oldest first; receipts without any are left out."""
         return self._pool.read(feedback.reports_on, receipts)
 
+    def words(self, scenario: str, ids: Sequence[str]) -> list[said.Said]:
+        """The words of reports and instructions, in the order of their ids; those that are forgotten are left out."""
+        return self._pool.read(said.said, scenario, ids)
+
     def last(self, scenario: str | None = None) -> RecordRow | None:
         """The last session's last answer of its main line."""
         return self._pool.read(records.last, scenario)
@@ -260,6 +265,10 @@ class Store:
     def last_under(self, key: str, scenario: str) -> RecordRow | None:
         """The last answer of the session that its agent calls so."""
         return self._pool.read(records.last_under, key, scenario)
+
+    def knows(self, key: str, scenario: str) -> bool:
+        """Whether anything is recorded of the session that its agent calls so."""
+        return self._pool.read(records.knows, key, scenario)
 
     def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
         """All of a scenario (of one set), oldest first."""

@@ -19,8 +19,8 @@ def install(  # noqa: PLR0913 - a choice each
     *,
     adapter: _Which = "pi",
     mode: Annotated[
-        ModeName, Help("isolated: a configuration of its own; overlay: yours, with Reef's on top.")
-    ] = "isolated",
+        ModeName | None, Help("isolated: a configuration of its own; overlay: yours, with Reef's on top.")
+    ] = None,
     scenario: Annotated[str, Help("What its records and releases belong to.")] = "default",
     upgrade: Annotated[
         Upgrade, Help("When a newer release is taken: at the next start, after a yes, by `update`.")
@@ -39,6 +39,7 @@ def install(  # noqa: PLR0913 - a choice each
     shell's files. Run it again to change a choice or to upgrade.
     """
     chosen = agent.load(home(), adapter)
+    mode = mode or chosen.first_mode
     down = on_daemon_down or ("bypass" if mode == "overlay" else "fail")
     choice = Choice(scenario, upgrade, link, mode, down, agent_version)
     if not dry_run:
@@ -148,8 +149,7 @@ def uninstall(
     if running:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
-        command = agent.load(home(), adapter).command
-        raise Conflict(f"{runs} of {command} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+        raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
     kept = receipt.uninstall(home().root, adapter)
     for passing in place.passing():
         if passing.is_dir():

@@ -86,7 +86,7 @@ def test_not_while_it_runs(home: Home, reef: Reef) -> None:
         running.stdout.readline()
         result = reef("harness", "uninstall")
         assert result.code == ExitCode.STALE
-        assert "1 run of reef-pi has not ended yet" in result.err
+        assert "1 run of pi has not ended yet" in result.err
         assert listed(reef)["running"] == 1
         running.communicate("")
     assert reef("harness", "uninstall").code == 0
