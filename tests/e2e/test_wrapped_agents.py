@@ -5,13 +5,14 @@ Pi has more than this in test_pi.
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from daemon.core.paths import Home
+from tests.conftest import new_home
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import CODEX
 from tests.e2e.wrapping import SCENARIO, Installed, digests, project
@@ -58,7 +59,7 @@ _CLAUDE: Any = {
     "ready": "? for shortcuts",
 }
 #: Whether it trusts the folder.
-_TRUST: Any = (("No, exit", "Down"), ("Yes, I trust", "Enter"))
+_TRUST: Any = (("\u276f No, exit", "Down"), ("\u276f Yes, I trust", "Enter"))
 _CODEX: Any = {
     "adapter": "codex",
     "own": ".codex/AGENTS.md",
@@ -100,17 +101,17 @@ def told(request: pytest.FixtureRequest) -> Told:
 
 
 @pytest.fixture(scope="module")
-def installed(told: Told, module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     if shutil.which("npm") is None or shutil.which("tmux") is None:
         pytest.skip("npm, or tmux, is not on this machine")
     user = tmp_path_factory.mktemp("user")
     (user / told.own).parent.mkdir(parents=True)
     (user / told.own).write_text(f"{THEIRS}\n")
     (user / ".bashrc").write_text("# mine\n")
-    with running_provider(TASK) as provider:
+    with running_provider(TASK) as provider, new_home() as home:
         provider.reply = told.script
         config = provider.config(key="env:REEF_TEST_KEY") + "models: {scripted: p}\n"
-        with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
+        with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
             made = Installed(daemon, provider, user, adapter=told.adapter, mode=told.mode)
             made.install_both_ways(tmp_path_factory.mktemp("downloads"))
             yield made
@@ -133,19 +134,25 @@ def released(installed: Installed, folder: Path, files: Mapping[str, str], reaso
 
 
 def listening(terminal: Terminal, told: Told) -> str:
-    """What is seen when it listens, after its questions about who it works for."""
-    left = list(told.keys)
-
-    def listens() -> bool:
+    """What is seen when it listens, after its questions about who it works for, which may come a moment later."""
+    deadline, settled = time.monotonic() + 120, 0
+    while settled < 10:
         shown = terminal.screen()
-        for asked in [pair for pair in left if pair[0] in shown]:
-            left.remove(asked)
-            terminal("send-keys", asked[1])
-            return False
-        return told.ready in shown
+        assert time.monotonic() < deadline, f"{told.adapter} does not listen:\n{shown}"
+        key = next((key for asked, key in told.keys if asked in shown), None)
+        if key is not None:
+            terminal("send-keys", key)
+            changed(terminal, shown)
+        settled = settled + 1 if key is None and told.ready in shown else 0
+        time.sleep(0.1)
+    return shown
 
-    until(listens, f"{told.adapter} listens:\n{terminal.screen()}", 60)
-    return terminal.screen()
+
+def changed(terminal: Terminal, shown: str) -> None:
+    """Wait until the screen is another one; a key that came before the program read any is lost, so not for ever."""
+    deadline = time.monotonic() + 3
+    while terminal.screen() == shown and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 def reports(installed: Installed, receipt: str) -> list[tuple[float | None, str]]:
@@ -201,14 +208,17 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         assert "Use uv, not pip" in installed.told()  # a session that runs stays on its release
         terminal("kill-server")
 
+    before = len(installed.sessions())
     done = installed.run(work, *told.again, "and again")
+    assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
+    done = installed.run(work, *told.task, "another thing")  # Claude Code keeps a conversation's first system prompt
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == second
     assert "Be brief" in installed.told()
 
     back = installed.answered("releases", "rollback", "--scenario", SCENARIO, "--yes")
     assert back["restores"] == first
-    done = installed.run(work, *told.again, "back again")
+    done = installed.run(work, *told.task, "back again")
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == back["id"]
     assert "Use uv, not pip" in installed.told()
