@@ -134,7 +134,7 @@ class Adapter(NamedTuple):
 def names(home: Home) -> list[str]:
     """All there are, Reef's own and the person's."""
     shipped = {path.parent.name for path in _SHIPPED.glob("*/adapter.json")}
-    return sorted(shipped | {path.stem for path in _own(home).glob("*.json")})
+    return sorted(shipped | {path.stem for path in _own(home).glob("*.json") if _NAME.fullmatch(path.stem)})
 
 
 def load(home: Home, name: str) -> Adapter:

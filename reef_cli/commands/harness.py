@@ -1,5 +1,7 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 from adapters import active, agent, apply, plan, receipt, session
@@ -158,6 +160,7 @@ def uninstall(
             passing.unlink(missing_ok=True)
     if purge:
         receipt.erase(place.user)
+    _remove_if_empty(place.user)
     kept += [str(place.user)] if place.user.is_dir() else []
     if not kept:
         _remove_empty(place)
@@ -167,6 +170,12 @@ def uninstall(
     output.line(f"{adapter} is uninstalled")
     for path in kept:
         output.line(f"kept, it is yours: {output.visible(path)}")
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """On the person's own configuration nothing of theirs comes to lie there."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _remove_empty(place: Place) -> None:

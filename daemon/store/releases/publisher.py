@@ -73,6 +73,7 @@ class Releases(Pushing):
         with self._repository.locked() as lock, Reader(self._repository) as reader:
             if known := self._known(reader, candidate):
                 return known
+            commits.verified(reader, made.commit, self._signer.public)  # a `gc` since may have taken what nothing named
             self._repository.move([Move(CANDIDATES + candidate.job, made.commit, NONE)], lock)
         return made.release
 

@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -102,6 +103,31 @@ def test_a_ref_is_found_loose_or_packed(repository: Repository, git: Git, packed
         git("pack-refs", "--all", "--prune")
     assert (repository.ref("refs/reef/s"), repository.ref("refs/reef/x")) == (first, None)
     assert repository.ref("refs/reef/sxt") is None
+
+
+def test_folders_that_a_gc_takes_away_meanwhile_stop_nobody(repository: Repository) -> None:
+    """``git gc`` removes each folder of objects that is empty, at any moment."""
+    stop = threading.Event()
+
+    def sweep() -> None:
+        while not stop.is_set():
+            for folder in (repository.path / "objects").glob("??"):
+                with suppress(OSError):
+                    folder.rmdir()
+
+    sweeping = threading.Thread(target=sweep)
+    sweeping.start()
+    try:
+        for number in range(300):
+            writer = Writer(repository)
+            name = writer.blob(b"%d" % number)
+            path = repository.path / "objects" / name[:2] / name[2:]
+            assert path.exists()
+            path.unlink()
+            writer.settle()
+    finally:
+        stop.set()
+        sweeping.join()
 
 
 def test_many_objects_are_worth_packing(repository: Repository) -> None:
