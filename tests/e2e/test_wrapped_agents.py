@@ -67,7 +67,7 @@ _CODEX: Any = {
     "again": ("exec", "resume", "--last"),
     "terminal": (),
     "ready": "Ask Codex to do anything",
-    "keys": (("Trust this folder", "Enter"), ("2. Trust all and continue", "2")),
+    "keys": (("Trust this folder", "Enter"), ("\u203a 1. Review hooks", "2"), ("\u203a 2. Trust all", "Enter")),
     "good": "reef-good",
     "script": CODEX.script,
 }
@@ -188,8 +188,7 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
     first = released(installed, tmp_path / "first", HARNESS, "our team's rules")
     with installed.terminal(work, *told.terminal) as terminal:
         shown = listening(terminal, told)
-        terminal.type("create hello.txt")
-        shown += terminal.see(TASK[-1].text)
+        shown += terminal.enter("create hello.txt", lambda: TASK[-1].text in terminal.screen() and terminal.screen())
         assert installed.requests()[-1][2]["release"] == first
         assert not told.stays or "release r1 · our team's rules" in shown, shown
         asked = installed.told()
@@ -197,14 +196,12 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
             True, True, True, told.mode == "overlay",
         ]  # fmt: skip
         about, before = last(installed), len(installed.provider.requests)
-        terminal.type(f"{told.good} nice one")
-        terminal.see(f"recorded good on {about}")
+        terminal.enter(f"{told.good} nice one", lambda: f"recorded good on {about}" in terminal.screen())
         until(lambda: reports(installed, about) == [(1.0, "nice one")], "the mark is on the answer that was meant")
         assert len(installed.provider.requests) == before  # no model was asked
 
         second = released(installed, tmp_path / "second", {**HARNESS, "rules.md": "- Be brief.\n"}, "shorter")
-        terminal.type("once more")
-        until(lambda: len(installed.provider.requests) > before, "it asked again")
+        terminal.enter("once more", lambda: len(installed.provider.requests) > before)
         assert "Use uv, not pip" in installed.told()  # a session that runs stays on its release
         terminal("kill-server")
 
