@@ -50,6 +50,7 @@ class FakeDaemon:
         self.models: list[dict[str, Any]] = []
         self.adding: list[dict[str, Any]] = []
         self.status = status()
+        self.told = 0  # events, for one who listens
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self.closeup = CloseUp(self._soon, self.emit)
@@ -103,6 +104,7 @@ class FakeDaemon:
         """One event to every client that listens."""
         assert self._loop is not None
         line = f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+        self.told += 1
         self._loop.call_soon_threadsafe(self._send, line)
 
     def record(self, session: dict[str, Any]) -> None:
@@ -156,6 +158,7 @@ class FakeDaemon:
         async def stream() -> AsyncIterator[bytes]:
             client: asyncio.Queue[bytes | None] = asyncio.Queue()
             self._clients.add(client)
+            self.told += 1
             try:
                 yield f"event: engine\ndata: {json.dumps(ENGINES)}\n\n".encode()
                 while (line := await client.get()) is not None:

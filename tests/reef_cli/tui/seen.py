@@ -3,11 +3,14 @@
 import asyncio
 import os
 import time
+import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from textual.events import Key
+from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from textual.pilot import Pilot
 
 from daemon.core.paths import Home
@@ -20,6 +23,8 @@ from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
 _PATIENCE_SECONDS = 120.0
+#: So long a key waits for the requests that it sets off; some are never answered.
+_KEY_SECONDS = 0.2
 WITHOUT_HINTS = Settings(hints=False)
 
 
@@ -47,7 +52,39 @@ class Seen:
         return next((line for line in self.screen.splitlines() if line.startswith("> ")), "")
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """One after the other, each once what the one before has set off is done. Textual's own pilot looks for that
+        at the processor's load, 40 ms and more for a key."""
+        for key in keys:
+            self.type(key)
+            await self.settle(_KEY_SECONDS)
+
+    def type(self, *keys: str) -> None:
+        """All of them at once, as fast as a terminal pastes."""
+        for key in keys:
+            self.app.post_message(_event(key))
+
+    async def settle(self, seconds: float = _PATIENCE_SECONDS) -> None:
+        """Every message was handled, every request answered (or has taken so long), and the screen is drawn."""
+        deadline = time.monotonic() + seconds
+        rounds = 0
+        while rounds < 3:  # the key to the focused widget, from there to its screen, and what that sends
+            await self._draw()
+            rounds += 1
+            if time.monotonic() < deadline and self._busy():
+                rounds = 0
+                await asyncio.sleep(0.002)
+
+    def _busy(self) -> bool:
+        front = self.app.screen
+        waits = front._layout_required or front._scroll_required or front._repaint_required or front._dirty_widgets
+        return bool(waits or front._callbacks or self.app._batch_count) or any(
+            not one.is_finished for one in self.app.workers
+        )
+
+    async def _draw(self) -> None:
+        """Messages that have come are handled, and what they changed is drawn, without waiting for Textual's timers."""
+        await self.pilot._wait_for_screen()
+        self.app.screen._on_timer_update()
 
     async def select(self, text: str, key: str = "j") -> None:
         """Press ``key`` until the selected line has ``text``."""
@@ -62,7 +99,7 @@ class Seen:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not happen; the screen:\n{self.screen}"
-            await self.pilot.pause()
+            await self._draw()
             await asyncio.sleep(0.005)
 
     async def shows(self, *texts: str) -> None:
@@ -75,6 +112,15 @@ class Seen:
         if os.environ.get("REEF_GOLDEN"):
             path.write_text(self.screen, encoding="utf-8")
         assert self.screen == path.read_text(encoding="utf-8")
+
+
+def _event(key: str) -> Key:
+    name = key if len(key) > 1 or key.isalnum() else _character_to_key(key)
+    try:
+        char = unicodedata.lookup(_get_unicode_name_from_key(REPLACED_KEYS.get(name, name)))
+    except KeyError:
+        char = key if len(key) == 1 else None  # type: ignore[assignment]
+    return Key(name, char)
 
 
 @asynccontextmanager
