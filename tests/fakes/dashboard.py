@@ -57,7 +57,7 @@ class FakeDaemon:
         self.said = Said(self._records, lambda: self.sessions, self.emit)
         self._clients: set[asyncio.Queue[bytes | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: uvicorn.Server | None = None
+        self._end: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
 
     # -- life ---------------------------------------------------------------------------------------
@@ -66,27 +66,38 @@ class FakeDaemon:
         ready = threading.Event()
 
         async def serve() -> None:
-            self._loop = asyncio.get_running_loop()
+            self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
             config = uvicorn.Config(self._app(), uds=str(self.path), log_level="critical", lifespan="off")
-            self._server = uvicorn.Server(config)
-            self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-            task = asyncio.create_task(self._server.serve())
-            while not self._server.started and not task.done():
+            server = uvicorn.Server(config)
+            task = asyncio.create_task(server.serve())
+            while not server.started and not task.done():
                 await asyncio.sleep(0.005)
             ready.set()
-            await task
+            await self._end.wait()
+            await self._close(server)
+            task.cancel()
 
         self._thread = threading.Thread(target=lambda: asyncio.run(serve()))
         self._thread.start()
         assert ready.wait(120)
 
+    async def _close(self, server: uvicorn.Server) -> None:
+        """What uvicorn does at its end, which looks ten times a second whether it should."""
+        self.closeup.hang_up()
+        self._send(None)
+        for listening in server.servers:
+            listening.close()
+        for connection in list(server.server_state.connections):
+            connection.shutdown()
+        while server.server_state.connections or server.server_state.tasks:
+            await asyncio.sleep(0.001)
+
     def stop(self) -> None:
         """As a daemon that ends: streams break off, nobody listens any more."""
         assert self._loop is not None
-        assert self._server is not None
+        assert self._end is not None
         assert self._thread is not None
-        self._server.should_exit = True
-        self._loop.call_soon_threadsafe(self._hang_up)
+        self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(20)
         self.path.unlink(missing_ok=True)
 
@@ -145,10 +156,6 @@ class FakeDaemon:
     def _soon(self, work: Callable[[], None]) -> None:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(work)
-
-    def _hang_up(self) -> None:
-        self.closeup.hang_up()
-        self._send(None)
 
     def _send(self, line: bytes | None) -> None:
         for client in self._clients:

@@ -105,7 +105,8 @@ def test_images_of_a_result_are_named_too(daemon: RunningDaemon) -> None:
 def test_pictures_are_kept_once_and_in_no_list(reef_home: Home) -> None:
     """B229, https://github.com/earendil-works/pi/issues/9613: a session of pictures filled the memory when opened.
 
-    Sent again with each turn, and by another session; each is stored once, and what is shown of a session does not grow with them.
+    Sent again with each turn, and by another session; each is stored once, and what is shown of a session does not grow
+    with them.
     """
     turns, size = 12, 100_000
     messages: list[dict[str, Any]] = [{"role": "user", "content": "look"}]

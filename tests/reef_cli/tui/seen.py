@@ -23,6 +23,7 @@ from tests.fakes.dashboard import NOW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tui"
 _PATIENCE_SECONDS = 120.0
+_LOOK_SECONDS = 0.005
 #: So long a key waits for the requests that it sets off; some are never answered.
 _KEY_SECONDS = 0.2
 WITHOUT_HINTS = Settings(hints=False)
@@ -70,16 +71,17 @@ class Seen:
         while rounds < 3:  # the key to the focused widget, from there to its screen, and what that sends
             await self._draw()
             rounds += 1
-            if time.monotonic() < deadline and self._busy():
+            if time.monotonic() < deadline and (asked := self._asked()) | self._undrawn():
                 rounds = 0
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(_LOOK_SECONDS if asked else 0)
 
-    def _busy(self) -> bool:
+    def _asked(self) -> bool:
+        return any(not one.is_finished for one in self.app.workers)
+
+    def _undrawn(self) -> bool:
         front = self.app.screen
         waits = front._layout_required or front._scroll_required or front._repaint_required or front._dirty_widgets
-        return bool(waits or front._callbacks or self.app._batch_count) or any(
-            not one.is_finished for one in self.app.workers
-        )
+        return bool(waits or front._callbacks or self.app._batch_count)
 
     async def _draw(self) -> None:
         """Messages that have come are handled, and what they changed is drawn, without waiting for Textual's timers."""
@@ -100,7 +102,7 @@ class Seen:
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not happen; the screen:\n{self.screen}"
             await self._draw()
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def shows(self, *texts: str) -> None:
         for text in texts:

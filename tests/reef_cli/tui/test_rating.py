@@ -57,6 +57,7 @@ async def test_rating_from_the_list(served: Served) -> None:  # noqa: F811
         await seen.until(lambda: "+ good" in seen.marked)
         assert standing(served, receipt) == [(1.0, None)]
         await seen.press("minus")
+        await seen.shows(f"- bad: {receipt}; z takes it back")
         await seen.until(lambda: "- bad" in seen.marked)
         await seen.press("z")
         await seen.shows(f"undone: - bad on {receipt}")
@@ -100,7 +101,7 @@ async def test_the_answer_under_the_cursor_is_rated(served: Served) -> None:  # 
         await seen.shows(one, two)
         await seen.select("the first question of two", "k")
         await seen.press("plus")
-        await seen.shows("* + good")
+        await seen.shows(f"+ good: {one}; z takes it back", "* + good")
         assert standing(served, one) == [(1.0, None)]
         assert standing(served, two) == []
 

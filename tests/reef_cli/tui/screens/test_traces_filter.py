@@ -46,9 +46,11 @@ async def test_golden(reef_home: Home, mixed: FakeDaemon, size: tuple[int, int])
         await seen.until(lambda: seen.app.desk.engine)
         await seen.press("slash")
         await seen.shows("words, or agent:pi")
+        await seen.settle()
         seen.golden(f"traces-filter-empty-{size[0]}x{size[1]}")
         await seen.press(*"bug")
         await seen.shows("100 fit")
+        await seen.settle()
         seen.golden(f"traces-filter-{size[0]}x{size[1]}")
 
 
