@@ -7,11 +7,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from adapters import receipt
+from adapters import machine, receipt
 from adapters.plan import InstallPlan
 from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
 from daemon.core.paths import private_directory, write_private
@@ -19,15 +21,25 @@ from daemon.core.paths import private_directory, write_private
 _INSTALL_SECONDS: Final = 900.0
 _VERIFY_SECONDS: Final = 120.0
 
-#: Versions are pinned: without one npm takes the newest that fits the node it runs on, silently. Nothing here needs
-#: install scripts, so none runs.
+#: Versions are pinned: without one npm takes the newest that fits the node it runs on, silently. No install script
+#: runs: of an agent that is a native program the adapter names the machine's own package, where the program is whole.
 NPM_FLAGS: Final = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+#: Compiled files hold times: they would differ from one install to the next. Python makes them elsewhere, when it runs.
+PIP_FLAGS: Final = ("--no-compile", "--disable-pip-version-check", "--no-input", "--quiet")
+PIP: Final = (sys.executable, "-m", "pip", "--python")
+#: Where a person's own configuration of pip may lie, as pip looks.
+_PIP_FILES: Final = (".config/pip/pip.conf", ".pip/pip.conf")
+PIP_CHECKED: Final = ("--no-deps", "--require-hashes")
 
 
 def is_installed(plan: InstallPlan) -> bool:
     """Whether exactly these packages were installed here and have run."""
     found = receipt.read(plan.home, plan.adapter)
-    return found is not None and found.packages == plan.specs and Path(plan.command[-1]).is_file()
+    return found is not None and found.packages == plan.specs and _runs(plan)
+
+
+def _runs(plan: InstallPlan) -> bool:
+    return all(Path(word).is_file() for word in plan.command if word.startswith("/"))
 
 
 def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
@@ -94,29 +106,65 @@ def _links(plan: InstallPlan) -> list[tuple[str, str]]:
 
 
 def _packages(plan: InstallPlan, say: Callable[[str], None]) -> None:
+    if not plan.packages:
+        say(f"{plan.adapter} {plan.version} is there: {plan.command[0]}")
+        return
     say(f"installing {' and '.join(plan.specs)}, {plan.installed_mb} MB on disk, into {plan.root}")
-    private = plan.root / "npm-home"  # npm writes caches and logs: not into the user's home
+    private = plan.root / "private"  # npm and pip write caches and logs: not into the user's home
     private_directory(private)
     try:
-        _npm(plan, private)
-        _check_integrity(plan)
-        version = _running_version(plan, private)
+        if plan.pip:
+            _pip(plan, private)
+        else:
+            _npm(plan, private)
+            _check_integrity(plan)
+        if not _runs(plan):
+            raise ReefError(f"{plan.specs[0]} has no {plan.command[-1]}", hint="reef harness install --help")
+        said = machine.answer(list(plan.asks_version), {**plan.environment, "HOME": str(private)})
     finally:
         shutil.rmtree(private, ignore_errors=True)
-    if version != plan.version:
+    if said != plan.says_version:
         raise ReefError(
-            f"{plan.adapter} {plan.version} was asked for, {version!r} answers",
-            hint=f"rm -r {plan.root}/node_modules, then try again",
+            f"{plan.adapter} {plan.version} was asked for, {said!r} answers",
+            hint=f"rm -r {plan.root}/node_modules {plan.root}/venv",
         )
 
 
 def _npm(plan: InstallPlan, private: Path) -> None:
-    command = [str(plan.npm), "install", "--prefix", str(plan.root), *NPM_FLAGS, *plan.specs]
+    command = [str(plan.installer), "install", "--prefix", str(plan.root), *NPM_FLAGS, *plan.specs]
+    _run("npm", command, plan.root, _npm_environment(private), hint="npm ping")
+
+
+def _pip(plan: InstallPlan, private: Path) -> None:
+    """Into an environment without a pip of its own, with Reef's; the agent's own archive first, by its hash."""
+    venv = plan.root / "venv"
+    shutil.rmtree(venv, ignore_errors=True)
+    env = _environment(private)
+    own = next((path for path in (_home_file(name) for name in _PIP_FILES) if path.exists()), None)
+    if own is not None and "PIP_CONFIG_FILE" not in env:
+        env["PIP_CONFIG_FILE"] = str(own)
+    _run("python", [str(plan.installer), "-m", "venv", "--without-pip", str(venv)], plan.root, env, hint="reef doctor")
+    (private / "checked.txt").write_text(requirements(plan))
+    pip = [*PIP, str(venv / "bin" / "python"), "install", *PIP_FLAGS]
+    checked = [*pip, *PIP_CHECKED, "--requirement", str(private / "checked.txt")]
+    for command in (checked, [*pip, *plan.specs]):
+        _run("pip", command, plan.root, env, hint="pip download --no-deps " + plan.specs[0])
+    for place, _, _ in os.walk(venv, topdown=False):  # no receipt lists an empty folder
+        with suppress(OSError):
+            Path(place).rmdir()
+
+
+def requirements(plan: InstallPlan) -> str:
+    """The packages by their hashes, for pip."""
+    return "".join(f"{one.spec} --hash={one.integrity}\n" for one in plan.packages)
+
+
+def _run(what: str, command: list[str], folder: Path, environment: dict[str, str], *, hint: str) -> None:
     try:
         done = subprocess.run(
             command,
-            cwd=plan.root,
-            env=_npm_environment(private),
+            cwd=folder,
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -125,10 +173,10 @@ def _npm(plan: InstallPlan, private: Path) -> None:
             umask=0o077,
         )
     except subprocess.TimeoutExpired as error:
-        raise ReefError(f"npm has not finished after {_INSTALL_SECONDS:.0f} s", hint="npm ping") from error
+        raise ReefError(f"{what} has not finished after {_INSTALL_SECONDS:.0f} s", hint=hint) from error
     if done.returncode != 0:
         words = "\n".join((done.stderr or done.stdout).strip().splitlines()[-8:])
-        raise ReefError(f"npm failed ({done.returncode}):\n{words}", hint="npm ping")
+        raise ReefError(f"{what} failed ({done.returncode}):\n{words}", hint=hint)
 
 
 def _check_integrity(plan: InstallPlan) -> None:
@@ -145,29 +193,21 @@ def _check_integrity(plan: InstallPlan) -> None:
             )
 
 
-def _npm_environment(private: Path) -> dict[str, str]:
+def _environment(private: Path) -> dict[str, str]:
     env = {**os.environ, "HOME": str(private)}
     for name in ("CONFIG", "CACHE", "DATA", "STATE"):
         env[f"XDG_{name}_HOME"] = str(private / name.lower())
-    env["npm_config_cache"] = str(private / "cache")
+    return env
+
+
+def _npm_environment(private: Path) -> dict[str, str]:
+    env = {**_environment(private), "npm_config_cache": str(private / "cache")}
     # Registry, proxy and certificates are the user's choice; npm only reads this file.
-    own = Path.home() / ".npmrc"
+    own = _home_file(".npmrc")
     if own.exists() and "NPM_CONFIG_USERCONFIG" not in env and "npm_config_userconfig" not in env:
         env["npm_config_userconfig"] = str(own)
     return env
 
 
-def _running_version(plan: InstallPlan, private: Path) -> str:
-    try:
-        done = subprocess.run(
-            [*plan.command, "--version"],
-            env={**os.environ, **plan.environment, "HOME": str(private)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_VERIFY_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ReefError(f"{plan.adapter} does not run: {error}", hint=f"rm -r {plan.root}, then try again") from error
-    return (done.stdout.strip() or done.stderr.strip()).splitlines()[-1] if done.stdout or done.stderr else ""
+def _home_file(name: str) -> Path:
+    return Path.home() / name

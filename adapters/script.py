@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from adapters.apply import NPM_FLAGS
+from adapters.apply import NPM_FLAGS, PIP, PIP_CHECKED, PIP_FLAGS, requirements
 from adapters.plan import InstallPlan
 
 _TEMPLATE: Final = r"""#!/bin/sh
@@ -32,40 +32,7 @@ write() {
     mv -f "$1.$$" "$1"
 }
 
-# known SPEC INTEGRITY: whether npm brought that very archive; nothing of it has run yet.
-known() {
-    grep -qF "\"$2\"" "$root/node_modules/.package-lock.json" && return
-    rm -rf "$root/node_modules"
-    die "npm brought another $1 than the one that Reef knows" "npm config get registry"
-}
-
-packages() {
-    say "installing "@SPECS_SAID@
-    rm -f "$root/receipt"
-    private=$root/npm-home
-    trap 'rm -rf "$private"' EXIT
-    mkdir -p "$private"
-    (
-        cd "$root"
-        if [ -f "${HOME:-}/.npmrc" ] && [ -z "${NPM_CONFIG_USERCONFIG:-}${npm_config_userconfig:-}" ]; then
-            export npm_config_userconfig="$HOME/.npmrc"
-        fi
-        export HOME="$private" npm_config_cache="$private/cache"
-        export XDG_CONFIG_HOME="$private/config" XDG_CACHE_HOME="$private/cache"
-        export XDG_DATA_HOME="$private/data" XDG_STATE_HOME="$private/state"
-        @NPM@ install --prefix "$root" @FLAGS@ @SPECS@ </dev/null >&2
-    ) || die "npm failed" "npm ping"
-@CHECKS@
-    found=$(
-        export HOME="$private" @ENVIRONMENT@
-        @COMMAND@ --version </dev/null 2>&1 | tail -n 1
-    ) || found=
-    rm -rf "$private"
-    [ "$found" = @VERSION@ ] ||
-        die "@ADAPTER@ "@VERSION@" was asked for, '$found' answers" "rm -r $root/node_modules, then try again"
-}
-
-# receipt: what was installed; see adapters/receipt.py for its form.
+@INSTALLS@# receipt: what was installed; see adapters/receipt.py for its form.
 receipt() {
     printf '# reef %s %s\n' @ADAPTER@ @VERSION@
     printf '# packages %s\n' @SPECS_LINE@
@@ -88,7 +55,7 @@ everything() {
 main() {
     set -eu
     umask 077
-    home=@HOME@
+@FIRST@    home=@HOME@
     root=$home/@FOLDER@
     wrapper=$home/@WRAPPER@
     link=@LINK@
@@ -124,8 +91,86 @@ main() {
 """
 
 
-def script(plan: InstallPlan) -> str:
-    """The whole script."""
+_PACKAGES: Final = r"""
+packages() {
+    say "installing "@SPECS_SAID@
+    rm -f "$root/receipt"
+    private=$root/private
+    trap 'rm -rf "$private"' EXIT
+    mkdir -p "$private"
+    bring
+    [ -f @PROGRAM@ ] || die @SPEC@" has no "@PROGRAM@ "reef harness install --help"
+    found=$(
+        export HOME="$private" @ENVIRONMENT@
+        @ASKS_VERSION@ </dev/null 2>&1 | tail -n 1
+    ) || found=
+    rm -rf "$private"
+    [ "$found" = @SAYS_VERSION@ ] ||
+        die @ADAPTER@" "@VERSION@" was asked for, '$found' answers" "rm -r $root/node_modules $root/venv"
+}
+
+# not_at_home: what an installer keeps goes into a folder that is taken away again.
+not_at_home() {
+    export HOME="$private" XDG_CONFIG_HOME="$private/config" XDG_CACHE_HOME="$private/cache"
+    export XDG_DATA_HOME="$private/data" XDG_STATE_HOME="$private/state"
+}
+"""
+_NPM: Final = r"""
+# known SPEC INTEGRITY: whether npm brought that very archive; nothing of it has run yet.
+known() {
+    grep -qF "\"$2\"" "$root/node_modules/.package-lock.json" && return
+    rm -rf "$root/node_modules"
+    die "npm brought another $1 than the one that Reef knows" "npm config get registry"
+}
+
+bring() {
+    (
+        cd "$root"
+        if [ -f "${HOME:-}/.npmrc" ] && [ -z "${NPM_CONFIG_USERCONFIG:-}${npm_config_userconfig:-}" ]; then
+            export npm_config_userconfig="$HOME/.npmrc"
+        fi
+        not_at_home
+        export npm_config_cache="$private/cache"
+        @INSTALLER@ install --prefix "$root" @FLAGS@ @SPECS@ </dev/null >&2
+    ) || die "npm failed" "npm ping"
+@CHECKS@
+}
+
+"""
+_PIP: Final = r"""
+bring() {
+    rm -rf "$root/venv"
+    printf '%s' @REQUIREMENTS@ >"$private/checked.txt"
+    (
+        cd "$root"
+        for own in "${HOME:-}/.config/pip/pip.conf" "${HOME:-}/.pip/pip.conf"; do
+            [ ! -f "$own" ] || [ "${PIP_CONFIG_FILE:-}" ] || export PIP_CONFIG_FILE="$own"
+        done
+        not_at_home
+        @INSTALLER@ -m venv --without-pip "$root/venv" >&2 &&
+            @PIP@ "$root/venv/bin/python" install @FLAGS@ @CHECKED@ --requirement "$private/checked.txt" >&2 &&
+            @PIP@ "$root/venv/bin/python" install @FLAGS@ @SPECS@ >&2
+    ) || die "pip failed" "pip download --no-deps "@SPEC@
+    find "$root/venv" -depth -type d -exec rmdir {} + 2>/dev/null || true # no receipt lists an empty folder
+}
+
+"""
+_THERE: Final = r"""
+packages() {
+    rm -f "$root/receipt"
+    say @ADAPTER@" "@VERSION@" is there: "@PROGRAM@
+}
+
+"""
+_FIRST: Final = """    if sh -c @FOUND@; then
+        exit 0
+    fi
+    say "what is on PATH is not used; Reef installs its own"
+"""
+
+
+def script(plan: InstallPlan, found: InstallPlan | None = None) -> str:
+    """The whole script. ``found``: the same with an agent that is there, which is tried first."""
     quote = shlex.quote
     writes = [f'    write "$home/"{quote(file.path)} {file.mode:o} {quote(file.text)}' for file in plan.files]
     values = {
@@ -133,12 +178,17 @@ def script(plan: InstallPlan) -> str:
         "SPECS_SAID": quote(f"{' and '.join(plan.specs)}, {plan.installed_mb} MB on disk, into {plan.root}"),
         "SPECS_LINE": quote(" ".join(plan.specs)),
         "SPECS": " ".join(map(quote, plan.specs)),
+        "SPEC": quote(" ".join(plan.specs[:1])),
         "CHECKS": "\n".join(f"    known {quote(one.spec)} {quote(one.integrity)}" for one in plan.packages),
+        "REQUIREMENTS": quote(requirements(plan)),
         "TAB": "\t",
-        "NPM": quote(str(plan.npm)),
-        "FLAGS": " ".join(NPM_FLAGS),
+        "INSTALLER": quote(str(plan.installer)),
+        "PIP": " ".join(map(quote, PIP)),
+        "FLAGS": " ".join(PIP_FLAGS if plan.pip else NPM_FLAGS),
+        "CHECKED": " ".join(PIP_CHECKED),
         "ENVIRONMENT": " ".join(f"{name}={quote(value)}" for name, value in plan.environment.items()),
-        "COMMAND": " ".join(map(quote, plan.command)),
+        "ASKS_VERSION": " ".join(map(quote, plan.asks_version)),
+        "SAYS_VERSION": quote(plan.says_version),
         "PROGRAM": quote(plan.command[-1]),
         "VERSION": quote(plan.version),
         "ADAPTER": plan.adapter,
@@ -149,6 +199,9 @@ def script(plan: InstallPlan) -> str:
         "LINK": "yes" if plan.link else "''",
         "CONTENTS": " ".join(map(quote, plan.contents)),
         "WRITES": "\n".join(writes),
+        "FOUND": quote(script(found)) if found else "",
     }
+    installs = f"{_PIP if plan.pip else _NPM}{_PACKAGES}" if plan.packages else _THERE
+    text = _TEMPLATE.replace("@INSTALLS@", installs.strip() + "\n\n").replace("@FIRST@", _FIRST if found else "")
     # In one pass, so that a value which looks like a place is left alone.
-    return re.sub(r"@([A-Z_]+)@", lambda place: values[place[1]], _TEMPLATE)
+    return re.sub(r"@([A-Z_]+)@", lambda place: values[place[1]], text)

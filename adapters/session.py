@@ -6,6 +6,7 @@ files would lie after a reboot. Whoever starts next sweeps what no process holds
 """
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -13,8 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from adapters import template as templates
-from adapters.template import Template
+from adapters import template
+from adapters.agent import Adapter, Mode
+from adapters.template import Source
 from daemon.core.locks import is_locked, locked
 from daemon.core.paths import private_directory, write_private
 
@@ -47,13 +49,18 @@ class Place(NamedTuple):
         return self.root / "active.json"
 
     @property
+    def bytecode(self) -> Path:
+        """What Python compiles of an agent's packages: beside them it would be in nobody's receipt."""
+        return self.root / "pycache"
+
+    @property
     def install(self) -> Path:
         """What was chosen at installation, for the wrapper."""
         return self.root / "install.json"
 
     def passing(self) -> tuple[Path, ...]:
         """What runs left behind that is nobody's: an uninstall removes it."""
-        return self.sessions, self.shelf, self.active, self.root / "turn"
+        return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn"
 
 
 @contextmanager
@@ -82,34 +89,86 @@ def sweep(place: Place) -> dict[str, str]:
     return living(place)
 
 
-def begin(
-    place: Place, run: str, folder: Path, *, template: Template, values: Mapping[str, Any]
-) -> dict[str, str | None]:
-    """Make the directory of a run that reads ``folder``; the environment for its process, which must be this one (None:
-    without that variable). Call it with the turn held."""
+class Begun(NamedTuple):
+    """For the process of a run: its environment (None: without that variable), and arguments before the person's."""
+
+    environment: dict[str, str | None]
+    arguments: list[str]
+
+
+def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode, values: Mapping[str, Any]) -> Begun:
+    """Make the directory of a run that reads ``folder``; its process must be this one. Call it with the turn held."""
     directory = place.sessions / run
     for made in (place.sessions, directory, place.user):
         private_directory(made)
     _hold(directory / _LOCK)
     (directory / _SHELF_LINK).symlink_to(folder)
+    own = {name.partition("/")[0] for name in (*mode.session, *mode.shared)}
     for entry in sorted(folder.iterdir()):
-        if not entry.name.startswith("."):
+        if not entry.name.startswith(".") and entry.name not in own:
             (directory / entry.name).symlink_to(entry)
-    values = {**values, "REEF_SESSION_DIRECTORY": str(directory)}
-    for name in template.session:
-        # Not `write_private`: nothing needs these after a power cut, and each fsync is milliseconds.
-        with open(directory / name, "x", opener=_private) as file:
-            file.write(template.filled(name, values))
-    for name in template.shared:
-        own = place.user / name
-        if name.endswith("/"):
-            private_directory(own)
-        elif name in template.seeds and not own.exists():
-            write_private(own, template.filled(name, values).encode())
-        (directory / name.rstrip("/")).symlink_to(own)
-    return {
-        name: text if text is None else templates.in_text(text, values) for name, text in template.environment.items()
+    values = {
+        **values,
+        "REEF_SESSION_DIRECTORY": str(directory),
+        "REEF_USER_DIRECTORY": str(place.user),
+        "REEF_BYTECODE": str(place.bytecode),
     }
+    for name, source in mode.session.items():
+        _write(directory / name, template.filled(source, values, adapter.folder))
+    for name, source in mode.seeds.items():
+        if not (place.user / name).exists():
+            private_directory((place.user / name).parent)
+            write_private(place.user / name, template.filled(source, values, adapter.folder).encode())
+    for name in mode.shared:
+        if name.endswith("/"):
+            private_directory(place.user / name)
+        brought = json.loads(template.filled(mode.merged[name], values, adapter.folder)) if name in mode.merged else {}
+        if brought:
+            _write(directory / name, json.dumps(_merged(brought, _own(place.user / name)), indent=2) + "\n")
+        else:
+            (directory / name.rstrip("/")).symlink_to(place.user / name)
+    return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
+
+
+def variables(said: Mapping[str, Source | None], values: Mapping[str, Any]) -> dict[str, str | None]:
+    """A mode's environment for one run; None takes a variable away."""
+    return {name: None if source is None else template.word(source, values) for name, source in said.items()}
+
+
+def _arguments(mode: Mode, directory: Path, values: Mapping[str, Any]) -> list[str]:
+    found: list[str] = []
+    for one in mode.arguments:
+        if _is_there(one.only, directory, values):
+            for each in sorted((directory / one.each).iterdir()) if one.each else ("",):
+                found += [template.word(source, {**values, "REEF_EACH": str(each)}) for source in one.words]
+    return found
+
+
+def _is_there(only: str, directory: Path, values: Mapping[str, Any]) -> bool:
+    return not only or bool(values[only] if only.startswith("REEF_") else (directory / only).exists())
+
+
+def _write(path: Path, text: str) -> None:
+    """Not `write_private`: nothing needs a session's files after a power cut, and each fsync is milliseconds."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(path, "x", opener=_private) as file:
+        file.write(text)
+
+
+def _own(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _merged(brought: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Both, and the entries of both in a table that both have; the person's where they name the same."""
+    tables = {
+        key for key in brought.keys() & own.keys() if isinstance(brought[key], dict) and isinstance(own[key], dict)
+    }
+    return {**brought, **own, **{key: {**brought[key], **own[key]} for key in tables}}
 
 
 def _private(path: str, flags: int) -> int:

@@ -14,43 +14,11 @@ from typing import Final
 
 from adapters import delivery, receipt
 from adapters.delivery import Delivery
-from adapters.template import Template
 from daemon.core.errors import Untrusted
 from daemon.core.paths import private_directory
 
 _DELIVERED: Final = ".release.json"
 _KEPT: Final = 3
-
-
-def rendered(told: Delivery, template: Template) -> dict[str, str]:
-    """Path → text of the read-only part of a session's configuration. ``told`` is `delivery.checked` already.
-
-    Of a release an agent gets the rules, skills and prompts: other files are not for it.
-    """
-    rules = "\n\n".join(
-        text for text in (told.files.get("rules.md", "").strip(), _counted(told) if told.files else "") if text
-    )
-    values = {"REEF_RULES": rules, "REEF_RELEASE": told.release_id}
-    files = {name: template.filled(name, values) for name in template.release}
-    for path, text in told.files.items():
-        folder, _, rest = path.partition("/")
-        place = {"skills": template.skills, "prompts": template.prompts}.get(folder)
-        if place is None or not rest:
-            continue
-        if not delivery.plain(path):
-            raise Untrusted(f"release {told.release_id} is refused: {path!r} is not a path for a harness")
-        files[f"{place}/{rest}"] = text
-    return {path: text for path, text in files.items() if text.strip()}
-
-
-def _counted(told: Delivery) -> str:
-    """The playbook's rules as an agent is told them."""
-    from daemon.core import playbook  # not at import: a release without rules needs none of it
-
-    try:
-        return playbook.told(playbook.parse(told.files.get(playbook.PATH, "")))
-    except ValueError as error:
-        raise Untrusted(f"release {told.release_id} is refused: {playbook.PATH}: {error}") from None
 
 
 def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:

@@ -1,4 +1,4 @@
-"""The text of ``reef-<adapter>``: a few lines of sh that find Reef's Python and hand everything over.
+"""The text of ``reef-pi`` and its like: a few lines of sh that find Reef's Python and hand everything over.
 
 Python runs isolated (``-I``): the person stands in a project of theirs, whose files must not be imported. An installed
 Reef is found by install.sh's receipt, since every upgrade is a new environment; a clone by its path.
@@ -10,14 +10,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from adapters.agent import Adapter
 from daemon.core.paths import Home
 
 _TEXT: Final = """#!/bin/sh
-# reef-@NAME@: the agent with Reef's release, model and feedback. Written by `reef harness install`; see the receipt.
+# @COMMAND@: the agent with Reef's release, model and feedback. Written by `reef harness install`; see the receipt.
 export REEF_HOME=@HOME@
 python=@PYTHON@
 @CURRENT@[ -x "$python" ] || {
-    echo "reef-@NAME@: Reef's program is gone: $python" >&2
+    echo "@COMMAND@: Reef's program is gone: $python" >&2
     echo "  hint: reef harness install --adapter @NAME@" >&2
     exit 127
 }
@@ -28,7 +29,7 @@ _CURRENT: Final = """current=$(sed -n 's/^current //p' @RECEIPT@ 2>/dev/null)
 """
 
 
-def text(home: Home, name: str) -> str:
+def text(home: Home, adapter: Adapter) -> str:
     """The wrapper's text for the Python that runs now."""
     package_root = Path(__file__).parents[1]
     installed = package_root.is_relative_to(sys.prefix)
@@ -36,10 +37,11 @@ def text(home: Home, name: str) -> str:
     current = _CURRENT.replace("@RECEIPT@", shlex.quote(str(receipt))) if installed and receipt.is_file() else ""
     path = "" if installed else f"import sys; sys.path.insert(0, {str(package_root)!r}); "
     values = {
-        "NAME": name,
+        "NAME": adapter.name,
+        "COMMAND": adapter.command,
         "HOME": shlex.quote(str(home.root)),
         "PYTHON": shlex.quote(sys.executable),
         "CURRENT": current,
-        "CODE": shlex.quote(f"{path}from reef_cli.wrapped import main; main({name!r})"),
+        "CODE": shlex.quote(f"{path}from reef_cli.wrapped import main; main({adapter.name!r})"),
     }
     return re.sub(r"@([A-Z]+)@", lambda place: values[place[1]], _TEXT)

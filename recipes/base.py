@@ -132,7 +132,7 @@ class Context(Protocol):
 class Proposal:
     """What `Recipe.grow` returns: see `daemon.core.releases.Candidate` for ``harness``, ``lora`` and ``peft``.
 
-    ``harness`` may hold playbook.md, rules.md, skills/NAME/SKILL.md and prompts/NAME.md; None removes a file.
+    ``harness`` may hold the text kinds of `daemon.core.harness`; None removes a file.
     ``reason`` is one sentence that a person reads in the notice.
     """
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from adapters import base, receipt
-from adapters.pi import OLDEST_NODE
-from adapters.plan import find_node
+from adapters import agent, receipt
+from adapters.machine import find_node
 from daemon.core import keys
 from daemon.core.client import Client
 from daemon.core.config import DEFAULT_PORT, Config, load
@@ -57,7 +56,7 @@ def everything(place: Home) -> Iterator[Check]:
     yield from remotes(place, config, told)
     yield from agents(place, told)
     yield git()
-    yield node()
+    yield node(place)
     yield path()
 
 
@@ -204,9 +203,11 @@ def agents(place: Home, told: dict[str, Any] | None) -> Iterator[Check]:
     asked: Counter[str] = Counter()
     for row in Client(place.socket).get("/reef/rollups", unit="day", by="agent")["items"]:
         asked[row["agent"] or "others"] += row["records"]
-    silent = [name for name in base.ADAPTERS if receipt.read(place.root, name) is not None and not asked[name]]
+    names = agent.names(place)
+    silent = [name for name in names if receipt.read(place.root, name) is not None and not asked[name]]
     if silent:
-        fix = f"ask {silent[0]} something with {place.commands / f'reef-{silent[0]}'}; if this stays, see: reef logs"
+        command = place.commands / agent.load(place, silent[0]).command
+        fix = f"ask {silent[0]} something with {command}; if this stays, see: reef logs"
         yield Check("agents", "warn", f"{' and '.join(silent)} installed, but no request has come in 30 days", fix)
     elif not asked:
         fix = "reef env AGENT says what an agent needs; ask it something, and look again"
@@ -222,14 +223,14 @@ def git() -> Check:
     return Check("git", "ok", found)
 
 
-def node() -> Check:
+def node(place: Home) -> Check:
     found = find_node()
     if found is None:
         return Check(
             "node", "warn", "no Node.js with npm: coding agents from npm (Pi) cannot be installed", "install Node.js"
         )
     version = ".".join(map(str, found.version))
-    if found.version < OLDEST_NODE:
+    if found.version < agent.load(place, "pi").installs[0].node:
         return Check("node", "ok", f"{version}; Pi gets a newer one of its own")
     return Check("node", "ok", version)
 

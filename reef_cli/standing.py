@@ -58,7 +58,9 @@ def _releases(told: dict[str, Any]) -> list[Fact]:
     for head in heads[:_MOST_HEADS]:
         ago = output.duration((time.time_ns() - head["created_ns"]) / 1e9)
         said = f"{head['verdict']}ed" if head["verdict"] == "accept" and head["kind"] == "learned" else head["kind"]
-        lines.append(_cut("release", f"{head['scenario']}: {head['release_id']}, {ago} ago, {said}: {head['reason']}"))
+        pinned = f", clients held at {head['pinned']}" if head["pinned"] else ""
+        words = f"{head['release_id']}{pinned}, {ago} ago, {said}: {head['reason']}"
+        lines.append(_cut("release", f"{head['scenario']}: {words}"))
     if len(heads) > _MOST_HEADS:
         lines.append(("", f"and of {len(heads) - _MOST_HEADS} more scenarios"))
     if waiting := told["waiting"]:

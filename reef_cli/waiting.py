@@ -64,6 +64,8 @@ def ended(row: dict[str, Any]) -> int:
     output.line("  ".join(filter(None, [row["outcome"], row["release_id"], output.one_line(row["message"], 200)])))
     if row["outcome"] == "pending":
         diagnostics.say(f"it waits for you: reef releases show {row['release_id']}{_only(row)}, then approve or reject")
+    if row["outcome"] == "kept":
+        diagnostics.say(f"it is kept: reef releases approve {row['release_id']}{_only(row)} releases it")
     if row["outcome"] == "nothing":
         diagnostics.say(f"what {row['recipe']} learns from: reef recipes list; give it some: reef note, reef edit")
     return ExitCode.OK

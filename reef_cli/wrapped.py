@@ -5,6 +5,7 @@ good release of this machine and says so; only where there is none does it refus
 terminal, signals and the exit code are the agent's own.
 """
 
+import base64
 import json
 import math
 import os
@@ -17,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote
 
-from adapters import active, base, delivery, session, shelf
-from adapters import template as templates
+from adapters import active, agent, delivery, rendering, session, shelf
 from adapters.active import Active
+from adapters.agent import Adapter, Mode
 from adapters.checkout import commit_of
 from adapters.delivery import Delivery
 from adapters.session import Place
@@ -36,6 +37,20 @@ _CHECK_SAID: Final = 500
 _SERVES: Final = ("url", "models", "context")
 
 
+class Wrapped(NamedTuple):
+    """An adapter as it is installed here. ``place``: where a run's state is kept."""
+
+    home: Home
+    place: Place
+    adapter: Adapter
+    mode: Mode
+    chosen: Mapping[str, Any]
+
+    @property
+    def scenario(self) -> str:
+        return os.environ.get("REEF_SCENARIO") or str(self.chosen["scenario"])
+
+
 class Chosen(NamedTuple):
     """The release of a run; ``files`` are what an agent reads of it. ``before``: the one of the run before.
 
@@ -48,6 +63,11 @@ class Chosen(NamedTuple):
     before: str | None
     newer: Delivery | None = None
 
+    @property
+    def activated(self) -> bool:
+        """It is another one than the run before had."""
+        return self.before is not None and self.before != self.told.release_id
+
 
 def main(name: str) -> NoReturn:
     """Become the agent. The exit code is its own, or ours where it never began."""
@@ -55,13 +75,13 @@ def main(name: str) -> NoReturn:
         if os.environ.get("REEF_CHECK"):
             check(home(), name)
             sys.exit(0)
-        place = Place(home().agents / name)
-        program, words, environment = _ready(home(), name, place, run=new_id("run"), arguments=sys.argv[1:])
+        wrapped = _wrapped(home(), name, Place(home().agents / name))
+        program, words, environment = _ready(wrapped, run=new_id("run"), arguments=sys.argv[1:])
         os.execve(program, words, environment)
     except ReefError as error:
         sys.exit(diagnostics.failure(error, as_json=False))
     except OSError as error:
-        failure = ReefError(f"reef-{name} cannot start: {error}", hint=f"reef harness install --adapter {name}")
+        failure = ReefError(f"{name} cannot start: {error}", hint=f"reef harness install --adapter {name}")
         sys.exit(diagnostics.failure(failure, as_json=False))
     except KeyboardInterrupt:
         sys.exit(130)
@@ -73,8 +93,11 @@ def check(where: Home, name: str) -> None:
     run = new_id("check")
     try:
         with tempfile.TemporaryDirectory(prefix="reef-check-") as folder:
-            asks = base.adapter(name).check
-            program, words, environment = _ready(where, name, Place(Path(folder)), run=run, arguments=asks)
+            wrapped = _wrapped(where, name, Place(Path(folder)))
+            asks, scratch = wrapped.adapter.check, wrapped.mode.scratch
+            program, words, environment = _ready(wrapped, run=run, arguments=asks)
+            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user)}
+            environment = _changed(environment, session.variables(scratch, private))
             done = subprocess.run(
                 words,
                 executable=program,
@@ -95,29 +118,46 @@ def check(where: Home, name: str) -> None:
         raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint="reef doctor")
 
 
-def _ready(
-    where: Home, name: str, place: Place, *, run: str, arguments: Sequence[str]
-) -> tuple[str, list[str], dict[str, str]]:
-    """``place``: where the run's state is kept."""
-    installed = installation(Place(where.agents / name), name)
-    scenario = os.environ.get("REEF_SCENARIO") or installed["scenario"]
-    template = templates.load(name)
-    chosen = _choose(where, name, place, scenario, upgrade=installed["upgrade"])
-    values = _values(where, name, run, chosen=chosen)
+def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
+    adapter = agent.load(where, name)
+    chosen = installation(Place(where.agents / name), name)
+    return Wrapped(where, place, adapter, adapter.mode(chosen.get("mode", "isolated")), chosen)
+
+
+def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str, list[str], dict[str, str]]:
+    """Program, words and environment of a run."""
+    where, place, adapter, mode, installed = wrapped
+    command = installed["command"]
+    try:
+        chosen = _choose(wrapped)
+    except Unreachable as error:
+        if installed.get("on_daemon_down") != "bypass":
+            raise
+        diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it")
+        return command[0], [*command, *arguments], dict(os.environ)
+    if adapter.silent:
+        _announce(chosen)
+    values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
         used = session.sweep(place)
         folder = shelf.put(place.shelf, chosen.told, chosen.files)
         shelf.prune(place.shelf, {*used.values(), folder.name}, active.releases(place.active))
-        environment = session.begin(place, run, folder, template=template, values=values)
+        begun = session.begin(place, run, folder, adapter=adapter, mode=mode, values=values)
         seal = delivery.seal(chosen.told, key_of(where))
-        active.save(place.active, scenario, Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal))
-    command = installed["command"]
-    return command[0], [*command, *arguments], _environment({**environment, "REEF_HOME": str(where.root)})
+        now = Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal)
+        active.save(place.active, wrapped.scenario, now)
+    before = [] if arguments and arguments[0] in adapter.plain else begun.arguments
+    told = {"REEF_HOME": str(where.root), "REEF_RUN": run, "REEF_SCENARIO": wrapped.scenario}
+    return command[0], [*command, *before, *arguments], _environment({**begun.environment, **told})
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     """The agent's: this process's with the changes, and with the daemon's address kept out of any proxy."""
-    found = {**os.environ, **changes, **proxies.around(os.environ)}
+    return _changed(os.environ, {**changes, **proxies.around(os.environ)})
+
+
+def _changed(environment: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    found = {**environment, **changes}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -144,27 +184,31 @@ def deliver(
     return told, {field: answer.get(field) for field in _SERVES}
 
 
-def _choose(where: Home, name: str, place: Place, scenario: str, *, upgrade: str) -> Chosen:
-    template = templates.load(name)
+def _choose(wrapped: Wrapped) -> Chosen:
+    where, place, adapter, _, installed = wrapped
+    name, scenario = adapter.name, wrapped.scenario
     last = active.load(place.active, scenario)
     before, seal = (last.release_id, last.seal) if last else (None, "")
     try:
         head, serves = deliver(where, name, scenario, seal=seal)
         active.forward(last, head, place.active)
-        if last is None or head.release_id == last.release_id or _takes(upgrade, head, last):
-            return Chosen(head, shelf.rendered(head, template), serves, before)
+        if last is None or head.release_id == last.release_id or _takes(installed["upgrade"], head, last):
+            return _chosen(wrapped, head, serves, before)
         kept = _on_shelf(where, place, last, scenario) or deliver(where, name, scenario, last.release_id)[0]
-        return Chosen(kept, shelf.rendered(kept, template), serves, before, newer=head)
+        return _chosen(wrapped, kept, serves, before)._replace(newer=head)
     except UsageError:
         raise
     except ReefError as error:
-        if last is None:
-            raise
-        good = _on_shelf(where, place, last, scenario)
-        if good is None:
+        bypassed = isinstance(error, Unreachable) and installed.get("on_daemon_down") == "bypass"
+        good = None if last is None or bypassed else _on_shelf(where, place, last, scenario)
+        if last is None or good is None:
             raise
         _warn(error, good)
-        return Chosen(good, shelf.rendered(good, template), dict(last.serves), before)
+        return _chosen(wrapped, good, dict(last.serves), before)
+
+
+def _chosen(wrapped: Wrapped, told: Delivery, serves: dict[str, Any], before: str | None) -> Chosen:
+    return Chosen(told, rendering.rendered(told, wrapped.adapter, wrapped.mode), serves, before)
 
 
 def _on_shelf(where: Home, place: Place, last: Active, scenario: str) -> Delivery | None:
@@ -196,6 +240,14 @@ def short(release_id: str) -> str:
     return release_id.partition("-")[0]
 
 
+def _announce(chosen: Chosen) -> None:
+    """What an agent tells that has a place for it."""
+    if chosen.newer:
+        diagnostics.say(f"Reef: {said(chosen.newer)} · reef harness update takes it")
+    elif chosen.activated:
+        diagnostics.say(f"Reef: {said(chosen.told)}")
+
+
 def _warn(error: ReefError, kept: Delivery) -> None:
     diagnostics.say(f"Reef: {error.message}")
     if error.hint:
@@ -204,26 +256,41 @@ def _warn(error: ReefError, kept: Delivery) -> None:
     diagnostics.say(f"  release {short(kept.release_id)} {what}")
 
 
-def _values(where: Home, name: str, run: str, *, chosen: Chosen) -> dict[str, Any]:
+def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     """The places of ``harness_templates``. What goes into a header is percent-encoded: a header has no other way to
     carry a path, and agents read ``$`` and ``!`` in it."""
     folder = Path.cwd()
     serves, told = chosen.serves, chosen.told
-    token = str(where.agent_token)
+    token = str(wrapped.home.agent_token)
+    secret, commit = wrapped.home.agent_token.read_text().strip(), commit_of(folder)
+    headers = {
+        "x-reef-adapter": wrapped.adapter.name,
+        "x-reef-scenario": told.scenario,
+        "x-reef-cwd": quote(os.fsencode(folder)),
+        "x-reef-tag-run": run,
+        "x-reef-tag-release": told.release_id,
+        **({"x-reef-commit": commit} if commit else {}),
+    }
+    fields = base64.urlsafe_b64encode(json.dumps(headers).encode()).decode().rstrip("=")
     return {
+        **rendering.values(told, wrapped.adapter),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
+        "REEF_TOKEN": secret,
+        "REEF_HEADERS": headers,
+        "REEF_TOLD_URL": f"{serves['url']}/t/{secret}/x/{fields}",
+        "REEF_ADAPTER": wrapped.adapter.name,
+        "REEF_FOLDER": str(folder),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
-        "REEF_CWD": quote(os.fsencode(folder)),
-        "REEF_COMMIT": commit_of(folder),
+        "REEF_CWD": headers["x-reef-cwd"],
+        "REEF_COMMIT": commit,
         "REEF_RUN": run,
-        "REEF_RELEASE": told.release_id,
         "REEF_RELEASE_FACTS": told.facts(),
-        "REEF_ACTIVATED": chosen.before is not None and chosen.before != told.release_id,
+        "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
         "REEF_POLL_SECONDS": _poll_seconds(),
-        "REEF_MODELS": base.adapter(name).models(serves["models"], serves["context"]),
+        "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),
     }
 
 

@@ -76,8 +76,9 @@ class PrivacyConfig:
 class LearningConfig:
     """How candidates are judged, and what becomes of those that the gate accepts."""
 
-    #: ``auto``: an accepted candidate is released; ``review``: it waits for `reef releases approve`.
-    policy: Literal["auto", "review"] = "auto"
+    #: ``auto``: an accepted candidate is released; ``review``: it waits for `reef releases approve`; ``manual``: it is
+    #: kept, and nobody is asked. Whatever it is, what can act by itself waits for a person.
+    policy: Literal["auto", "review", "manual"] = "auto"
     #: The gate's error rate: how often a candidate that is no better may be accepted. It holds for the first that a
     #: scenario's tasks judge within 30 days; the n-th gets alpha / n^2, so that trying often does not help.
     alpha: float = 0.1
@@ -91,7 +92,7 @@ class LearningConfig:
 class ScenarioConfig:
     """What is different for one scenario; None: as in ``learning``."""
 
-    policy: Literal["auto", "review"] | None = None
+    policy: Literal["auto", "review", "manual"] | None = None
     #: The lowest and the highest mark where answers are scored, not only called good or bad: [1, 5]. Stored as 0 to 1.
     scores: tuple[int, int] | None = None
 

@@ -4,7 +4,7 @@ A receipt is a record's id. Inside one process order follows creation even if th
 time part never decreases.
 """
 
-import secrets
+import os
 import threading
 import time
 from typing import Final, Literal
@@ -33,7 +33,7 @@ def _random80() -> int:
     """Asked of the system for many ids at once: each call gives other threads a turn. Under the lock only."""
     global _noise
     if not _noise:
-        _noise = bytearray(secrets.token_bytes(10 * 256))
+        _noise = bytearray(os.urandom(10 * 256))
     value = int.from_bytes(_noise[-10:])
     del _noise[-10:]
     return value

@@ -168,6 +168,7 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
     INCONCLUSIVE = "inconclusive"
     PENDING = "pending"  # accepted, waits for a person
+    KEPT = "kept"  # accepted, waits for nobody
     RELEASED = "released"
 
 

@@ -77,6 +77,16 @@ class Home(NamedTuple):  # not a dataclass: importing those is 20 ms of the hot 
         return self.root / "tokens" / "releases.json"
 
     @property
+    def harness(self) -> Path:
+        """Working copies of harnesses, a folder a scenario, for the person to edit; made when there is one."""
+        return self.root / "harness"
+
+    @property
+    def scenarios(self) -> Path:
+        """What a person chose for scenarios, see `daemon.store.scenarios`."""
+        return self.root / "scenarios.json"
+
+    @property
     def paused(self) -> Path:
         """There while nothing is to be recorded."""
         return self.root / "paused.json"

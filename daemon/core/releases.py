@@ -12,6 +12,8 @@ from typing import Any, Final
 
 #: The release every scenario starts from: the agent and the model as they are, nothing evolved. It has no commit.
 BASE_RELEASE: Final = "base"
+#: What stands in a recipe's place where a person made the proposal.
+PERSON: Final = "person"
 
 
 class Verdict(StrEnum):
@@ -27,17 +29,19 @@ class Policy(StrEnum):
 
     AUTO = "auto"  # it is released
     REVIEW = "review"  # it waits for a person
+    MANUAL = "manual"  # it is kept, and nobody is asked
 
 
 class ReleaseKind(StrEnum):
     LEARNED = "learned"  # a recipe's candidate, accepted by the gate
-    UNPROVEN = "unproven"  # released by a person without the gate's yes
+    UNPROVEN = "unproven"  # released by a person without the gate's yes, or made by one
     ROLLBACK = "rollback"  # an earlier release's snapshot again
 
 
 class ReleaseState(StrEnum):
     RELEASED = "released"  # in the chain
     PENDING = "pending"  # a candidate that waits for a person
+    KEPT = "kept"  # an accepted candidate that waits for nobody: a person may still release it
     REJECTED = "rejected"  # a candidate that the gate or a person turned down
 
 
@@ -157,8 +161,9 @@ class Release:
 class Candidate:
     """What a recipe proposes, relative to the incumbent ``parent``.
 
-    ``harness`` maps paths below ``harness/`` to their new content, None deletes; what is not named stays. ``lora`` is a
-    GGUF LoRA adapter and ``peft`` the PEFT directory it came from, None to keep the incumbent's weights.
+    ``harness`` maps paths below ``harness/`` to their new content, None deletes; what is not named stays. ``recipe`` is
+    `PERSON` for a person's proposal, the only one that may hold more than text. ``lora`` is a GGUF LoRA adapter and
+    ``peft`` the PEFT directory it came from, None to keep the incumbent's weights.
     """
 
     scenario: str

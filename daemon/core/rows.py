@@ -8,16 +8,6 @@ from typing import Any
 from daemon.core.records import Dialect, End, Kind
 
 
-class Order(StrEnum):
-    """How a list of sessions may be sorted. Only sessions that have a value are in it."""
-
-    ACTIVITY = "activity"  # by their last record
-    TOKENS = "tokens"  # in and out, of all records
-    COST = "cost"  # as far as it is known
-    LATENCY = "latency"  # of one record, on average
-    RATING = "rating"
-
-
 @dataclass(frozen=True, slots=True)
 class SessionRow:
     """One line of the session list. ``turns`` counts main records that ended ok; retries count once."""

@@ -257,6 +257,7 @@ class Jobs:
         outcome = {
             ReleaseState.RELEASED: Outcome.RELEASED,
             ReleaseState.PENDING: Outcome.PENDING,
+            ReleaseState.KEPT: Outcome.KEPT,
             ReleaseState.REJECTED: Outcome.REJECTED,
         }[release.state]
         if outcome is Outcome.REJECTED and gate.verdict is Verdict.INCONCLUSIVE:

@@ -25,13 +25,19 @@ _HEEDS: Final = "playbook"
 
 
 class Scheduler:
-    """``reef`` is the configuration's section. ``problem``: why its recipe cannot run, for `reef status`."""
+    """``reef`` is the configuration's section; ``by_itself`` says which scenarios' news start it. ``problem``: why its
+    recipe cannot run, for `reef status`.
+    """
 
-    def __init__(self, store: Learning, jobs: Jobs, stream: Stream, *, catalogue: Catalogue, reef: Mapping[str, Any]):
+    def __init__(
+        self, store: Learning, jobs: Jobs, stream: Stream, *,
+        catalogue: Catalogue, reef: Mapping[str, Any], by_itself: Callable[[str], bool] = lambda _: True,
+    ) -> None:  # fmt: skip
         self._store = store
         self._jobs = jobs
         self._catalogue = catalogue
         self._stream = stream
+        self._by_itself = by_itself
         self._name = str(reef["recipe"]) if reef.get("recipe") else None
         self._settings = {key: value for key, value in reef.items() if key != "recipe"}
         self._recipe: dict[str, Any] | None = None
@@ -89,7 +95,7 @@ class Scheduler:
         try:
             busy = {row.scenario for row in await asyncio.to_thread(self._store.open_jobs) if row.recipe == name}
             for scenario in await asyncio.to_thread(self._store.scenarios):
-                if scenario in busy:
+                if scenario in busy or not self._by_itself(scenario):
                     continue
                 news = await asyncio.to_thread(self._stream.news, scenario, name, recipe["signals"], enough)
                 if news >= enough:

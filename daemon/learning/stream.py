@@ -16,6 +16,7 @@ from daemon.core import plain
 from daemon.core.errors import BadRequest, UsageError
 from daemon.core.learning import Experience, JobRow, Split, canonical
 from daemon.core.records import Dialect, Message
+from daemon.store import inband
 from daemon.store.experience import Raw, Wanted
 from daemon.store.learning import Learning
 from daemon.wire.base import dialect as codec_of
@@ -140,7 +141,7 @@ def _read(raws: list[Raw], scenario: str, head: int) -> Iterator[tuple[Raw, Expe
                 release_id=raw.release_id,
                 staleness=max(0, head - number_of(raw.release_id)),
                 weights=raw.weights,
-                prompt=(*systems[around], *(read(message.raw) for message in raw.messages)),
+                prompt=inband.without([*systems[around], *(read(message.raw) for message in raw.messages)]),
                 answer=said.text,
                 feedback=raw.feedback,
                 completion_ids=raw.completion_ids,

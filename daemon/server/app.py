@@ -18,9 +18,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from daemon.core.errors import NotFound, ReefError
 from daemon.server import (
     actions,
+    choosing,
     control,
+    copies,
     exports,
     feed,
+    hooks,
     imports,
     inference,
     install,
@@ -40,8 +43,10 @@ from daemon.server import (
 )
 from daemon.server.auth import Guard
 from daemon.server.control import answer
+from daemon.server.inband import InBand
 from daemon.server.incoming import ClientGone
 from daemon.server.proxy import ROUTES, DataPlane, passes
+from daemon.server.ratings import Ratings
 from daemon.server.runtime import Runtime
 
 _log = logging.getLogger("reef.server")
@@ -74,6 +79,8 @@ _routes = [
     Route("/reef/live/{receipt}", watching.watched),
     Route("/reef/config", control.configuration),
     Route("/reef/report", actions.report, methods=["POST"]),
+    Route("/reef/hook/claude-code", hooks.claude_code, methods=["POST"]),
+    Route("/reef/notice", hooks.notice),
     Route("/reef/undo", actions.undo, methods=["POST"]),
     Route("/reef/pin", pins.pin, methods=["POST"]),
     Route("/reef/purge", purge.purge, methods=["POST"]),
@@ -102,22 +109,33 @@ _routes = [
     Route("/reef/tasks/{id}", tasks.remove, methods=["DELETE"]),
     Route("/reef/releases", releases.releases),
     Route("/reef/releases/rollback", releases.rollback, methods=["POST"]),
+    Route("/reef/releases/pin", releases.pin, methods=["POST"]),
+    Route("/reef/releases/unpin", releases.unpin, methods=["POST"]),
     Route("/reef/releases/{id}", releases.release),
     Route("/reef/releases/{id}/diff", releases.diff),
     Route("/reef/releases/{id}/approve", releases.approve, methods=["POST"]),
     Route("/reef/releases/{id}/reject", releases.reject, methods=["POST"]),
-    Route("/reef/scenarios", releases.scenarios),
+    Route("/reef/scenarios", published.scenarios, methods=["GET"]),
+    Route("/reef/scenarios", choosing.create, methods=["POST"]),
+    Route("/reef/scenarios/{scenario:path}/contract", published.contract),
+    Route("/reef/scenarios/{scenario:path}/commits", published.commits),
+    Route("/reef/scenarios/{scenario:path}/update", choosing.update, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/releases", releases.releases),
     Route("/reef/scenarios/{scenario:path}/records", published.records),
     Route("/reef/scenarios/{scenario:path}/records/{receipt}", published.record),
     Route("/reef/scenarios/{scenario:path}/rollback", releases.scenario_rollback, methods=["POST"]),
     Route("/reef/scenarios/{scenario:path}/promote", releases.promote, methods=["POST"]),
+    Route("/reef/scenarios/{scenario:path}", choosing.remove, methods=["DELETE"]),
     Route("/reef/harness", install.harness),
     Route("/reef/harness/releases", install.newer),
     Route("/reef/harness/versions", install.versions),
     Route("/reef/harness/check", install.check),
     Route("/reef/harness/install", install.install),
     Route("/reef/harness/adapters", install.adapters),
+    Route("/reef/harness/working", copies.looked, methods=["GET"]),
+    Route("/reef/harness/working", copies.edit, methods=["POST"]),
+    Route("/reef/harness/working/keep", copies.keep, methods=["POST"]),
+    Route("/reef/harness/working/discard", copies.discard, methods=["POST"]),
 ]
 
 
@@ -143,6 +161,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
+        inband=InBand(runtime.store, Ratings(runtime.store, runtime.recorder, runtime.changes)),
         live=runtime.live,
         server=runtime.config.server,
     )

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
+from daemon.server import address
 from daemon.server.protocol import dated
 
 #: Routes an agent's token opens: inference, feedback, and the harness that it is to run. Reading traces and changing
@@ -26,6 +27,8 @@ _AGENT_ROUTES: Final = frozenset(
         ("POST", "/reef/train"),
         ("POST", "/reef/undo"),
         ("GET", "/reef/last"),
+        ("GET", "/reef/notice"),
+        ("POST", "/reef/hook/claude-code"),
         ("GET", "/"),
         ("HEAD", "/"),
         *(
@@ -124,7 +127,7 @@ class Guard:
         on_socket = server is None or server[1] is None
         if not on_socket:
             self._check_origin(scope)
-        path_token = _take_path_token(scope)
+        path_token = address.take_token(scope)
         if on_socket:
             scope["reef.control"] = True
         elif scope["path"] not in _OPEN_ROUTES:
@@ -182,17 +185,6 @@ def _presented(scope: Scope, path_token: str | None) -> list[str]:
 def _bare(value: str) -> str:
     kind, _, rest = value.partition(" ")
     return rest.strip() if kind.lower() == "bearer" else value.strip()
-
-
-def _take_path_token(scope: Scope) -> str | None:
-    """``/t/<token>/v1/…`` becomes ``/v1/…``: for agents that send their provider's key and can set only a base URL."""
-    path: str = scope["path"]
-    if not path.startswith("/t/"):
-        return None
-    token, _, rest = path[3:].partition("/")
-    scope["path"] = f"/{rest}"
-    scope["raw_path"] = b"/" + scope["raw_path"][3:].partition(b"/")[2]
-    return token
 
 
 async def refuse(error: ReefError, scope: Scope, send: Send) -> None:

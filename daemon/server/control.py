@@ -96,7 +96,7 @@ def notes(daemon: Runtime) -> list[str]:
     spans = daemon.telemetry.note() if daemon.telemetry else None
     others = [daemon.learning.scheduler.problem, spans]
     aside = [f"a damaged database is kept as {path}; records go into a new one" for path in daemon.store.kept_aside()]
-    return [*daemon.heads.notes(), *(note for note in others if note), *aside]
+    return [*daemon.heads.notes(), *daemon.working.notes(), *(note for note in others if note), *aside]
 
 
 async def records(request: Request) -> Response:
@@ -130,10 +130,12 @@ async def record_bytes(request: Request) -> Response:
 
 
 async def last(request: Request) -> Response:
-    """The last answer that is recorded; ``unrecorded`` says why a later one is not."""
-    daemon, scenario = runtime(request), request.query_params.get("scenario")
+    """The last answer that is recorded, with ``run`` of that one; ``unrecorded`` says why a later one is not."""
+    daemon, scenario, run = runtime(request), request.query_params.get("scenario"), request.query_params.get("run")
     store = daemon.store
-    row = await read(store.last, scenario)
+    row = await (read(store.last_of_run, run, scenario) if run else read(store.last, scenario))
+    if row is None and run:
+        raise NotFound(f"the run {run[:80]!r} has no recorded answer yet", hint="ask its agent something first")
     if row is None and (await read(store.sessions, scenario=scenario, limit=1))[0]:
         raise NotFound(
             "the last session has no answer to rate",

@@ -17,6 +17,7 @@ from daemon.core.records import Dialect, End, Kind, Message, StoredMessage
 from daemon.core.rows import RecordRow, SessionRow
 from daemon.server.control import page_limit, read, runtime
 from daemon.server.search import asked, cursor
+from daemon.store import inband
 from daemon.store.db import Store
 from daemon.store.query import Query
 from daemon.wire import jsontext
@@ -110,7 +111,7 @@ def _session(store: Store, session: SessionRow, form: str) -> Iterator[dict[str,
 
 
 def _said(store: Store, session: SessionRow) -> Iterator[tuple[Message, RecordRow | None]]:
-    """The main line up to its last answer, answers with their records."""
+    """The main line up to its last answer, answers with their records; without what was said to Reef."""
     turns = (row for row in _records(store, session) if row.kind in (Kind.MAIN, Kind.RETRY))
     line = [row for row in turns if row.end is End.OK]
     if not line:
@@ -118,8 +119,9 @@ def _said(store: Store, session: SessionRow) -> Iterator[tuple[Message, RecordRo
     last = line[-1]
     answers = {one.key: row for row in line if (one := store.answer(row.receipt)) is not None}
     codec = codec_of(last.dialect)
-    for one in store.messages(last.receipt):
-        yield codec.message(one.raw), answers.get(one.key)
+    said = [(codec.message(one.raw), answers.get(one.key)) for one in store.messages(last.receipt)]
+    kept = {id(message) for message in inband.without(message for message, _ in said)}
+    yield from (pair for pair in said if id(pair[0]) in kept)
     final = store.answer(last.receipt)
     if final is not None:
         yield codec.message(final.raw), last

@@ -7,11 +7,11 @@ be does, or the model alone, and `Heads.notes` says so.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from daemon.core.errors import BadWeights, ReefError
+from daemon.core.errors import BadWeights, ReefError, Untrusted
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
 from daemon.engines.base import ModelFile
 from daemon.store.releases import Releases
@@ -46,10 +46,14 @@ class Heads:
 
     releases: Releases
     model: Callable[[], ModelFile | None]
-    on_change: Callable[[dict[str, Any]], None]
+    #: Told what became of a release or candidate (``release``, ``release_pin``, ``release_unpin``), its `row` and who
+    #: decided, ``gate`` or ``person``; once it returns, the audit log has it.
+    on_change: Callable[[str, dict[str, Any], str], Awaitable[None]]
     #: Held while a head is on its way to another release.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _served: dict[str, Served] = field(default_factory=dict)
+    #: What each chain's head would serve; a pin holds requests elsewhere.
+    _tips: dict[str, Served] = field(default_factory=dict)
+    _held: dict[str, Served] = field(default_factory=dict)
     _heads: dict[str, Release] = field(default_factory=dict)
     _waiting: dict[str, Release] = field(default_factory=dict)
     _trouble: dict[str, str] = field(default_factory=dict)
@@ -81,8 +85,13 @@ class Heads:
                 release = before
                 continue
             self._heads[scenario] = release
-            self._served[scenario] = Served(release.id, release.number, lora)
-            return
+            self._tips[scenario] = Served(release.id, release.number, lora)
+            break
+        try:
+            if pinned := self.releases.pinned(scenario):
+                self._held[scenario] = Served(pinned.id, pinned.number, self.releases.lora(pinned))
+        except (BadWeights, Untrusted) as error:
+            self._tell(scenario, f"{scenario}: its pin is not used: {error.message}; the head serves")
 
     def tidy(self) -> None:
         """Housekeeping of the store, beside serving. Blocking; raises nothing."""
@@ -93,7 +102,20 @@ class Heads:
 
     def served(self, scenario: str) -> Served:
         """What a request that arrives now gets, for as long as it takes."""
-        return self._served.get(scenario, BASE)
+        return self._held.get(scenario) or self.tip(scenario)
+
+    def tip(self, scenario: str) -> Served:
+        """What the head of its chain would serve: what recipes start from, and the gate compares with."""
+        return self._tips.get(scenario, BASE)
+
+    def held_at(self, scenario: str) -> str | None:
+        """The release that a pin holds the scenario's clients at."""
+        held = self._held.get(scenario)
+        return held.release_id if held else None
+
+    def head(self, scenario: str) -> Release | None:
+        """The release at the end of its chain; None: the base."""
+        return self._heads.get(scenario)
 
     def lora(self, served: Served) -> LoraFile | None:
         """The weights to answer with; None, too, where they belong to another model than the one in use."""
@@ -103,27 +125,48 @@ class Heads:
         model = self.model()
         return model is not None and model.sha256 == lora.base
 
-    def moved(self, release: Release, lora: LoraFile | None) -> None:
-        """The chain has a new head, and the engine its weights."""
-        self._heads[release.scenario] = release
-        self._served[release.scenario] = Served(release.id, release.number, lora)
-        self._trouble.pop(release.scenario, None)
+    async def moved(self, release: Release, lora: LoraFile | None, by: str, *, pinned: bool = False) -> None:
+        """The chain has a new head, and the engine its weights; ``pinned``: its clients are held there from now on."""
+        scenario = release.scenario
+        serves = Served(release.id, release.number, lora)
+        self._heads[scenario], self._tips[scenario] = release, serves
+        self._trouble.pop(scenario, None)
         self._waiting = {id: row for id, row in self._waiting.items() if row.job != release.job}
-        _log.info("%s: %s serves: %s", release.scenario, release.id, release.reason)
-        self.on_change(row(release))
+        if pinned:
+            self._held[scenario] = serves
+        _log.info("%s: %s serves: %s", scenario, self.served(scenario).release_id, release.reason)
+        await self.on_change("release", row(release), by)
 
-    def told(self, candidate: Release) -> None:
+    def forget(self, scenario: str) -> None:
+        """The scenario is no more: the model answers alone."""
+        for kept in (self._heads, self._tips, self._held, self._trouble):
+            kept.pop(scenario, None)
+        self._waiting = {id: row for id, row in self._waiting.items() if row.scenario != scenario}
+
+    async def told(self, candidate: Release, by: str) -> None:
         """A candidate was kept, or has another state."""
         if candidate.state is ReleaseState.PENDING:
             self._waiting[candidate.id] = candidate
         else:
             self._waiting.pop(candidate.id, None)
-        self.on_change(row(candidate))
+        await self.on_change("release", row(candidate), by)
+
+    async def held(self, release: Release, lora: LoraFile | None) -> None:
+        """Clients are held at a release."""
+        self._held[release.scenario] = Served(release.id, release.number, lora)
+        await self.on_change("release_pin", row(release), "person")
+
+    async def freed(self, scenario: str, head: Release | None) -> None:
+        """Clients follow the head again; None: it is the base."""
+        self._held.pop(scenario, None)
+        told = row(head) if head else {"id": BASE_RELEASE, "scenario": scenario}
+        await self.on_change("release_unpin", told, "person")
 
     def unfit(self, scenario: str, served: Served, error: BadWeights) -> None:
         """The engine refused the head's weights when a request came: the model answers alone from now on."""
-        if self._served.get(scenario) == served:
-            self._served[scenario] = Served(served.release_id, served.number)
+        for known in (self._tips, self._held):
+            if known.get(scenario) == served:
+                known[scenario] = Served(served.release_id, served.number)
         self._tell(scenario, f"{scenario}: the weights of {served.release_id} are not used: {error.message}")
 
     def rows(self) -> list[dict[str, object]]:
@@ -133,6 +176,7 @@ class Heads:
                 "scenario": scenario,
                 "release_id": head.id,
                 "number": head.number,
+                "pinned": self.held_at(scenario),
                 "kind": head.kind,
                 "created_ns": head.created_ns,
                 "verdict": head.gate.verdict if head.gate else None,
@@ -155,7 +199,8 @@ class Heads:
         foreign = [
             f"{scenario}: the weights of {served.release_id} belong to another model than {model.name}, "
             "which answers alone"
-            for scenario, served in self._served.items()
+            for scenario in self._tips
+            for served in (self.served(scenario),)
             if model is not None and served.lora is not None and not self.fits(served.lora)
         ]
         return [*self._trouble.values(), *foreign]

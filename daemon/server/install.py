@@ -9,10 +9,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adapters import base, receipt, script
-from adapters.plan import Choice, find_node
-from daemon.core.errors import NotFound, UsageError
+from adapters import agent, receipt, script
+from adapters import plan as plans
+from adapters.agent import Adapter
+from adapters.machine import find_node
+from adapters.plan import Choice
+from daemon.core.errors import UsageError
 from daemon.core.ids import CHECK
+from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
@@ -20,6 +24,7 @@ from daemon.store.releases import Releases
 from recipes.gate import card
 
 _UPGRADES = ("auto", "ask", "pinned")
+_DOWN = ("fail", "bypass")
 _NEWER_MOST = 50
 _VERSIONS_MOST = 1000
 #: What an agent is told where the model is a provider's, whose window nobody here knows.
@@ -28,12 +33,12 @@ _EMBEDDED_CONTEXT = 8192
 
 
 async def harness(request: Request) -> Response:
-    """``GET /reef/harness``: one release (``release_id``; else the head), and what a wrapper needs beside it.
+    """``GET /reef/harness``: one release (``release_id``; else what serves), and what a wrapper needs beside it.
 
     The public client calls a release's id its version, when it asks and when it reads: both words are understood.
     """
     daemon, scenario = runtime(request), _scenario(request)
-    base.adapter(request.query_params.get("adapter", "pi"))
+    await read(agent.load, daemon.home, request.query_params.get("adapter", "pi"))
     wanted = request.query_params.get("release_id") or request.query_params.get("version")
     embedded = daemon.config.engine == "embedded"
     told = await read(delivered, daemon.releases, scenario, wanted)
@@ -50,13 +55,15 @@ async def harness(request: Request) -> Response:
 
 
 async def newer(request: Request) -> Response:
-    """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first."""
+    """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first, up to the one that
+    clients are held at."""
     daemon, scenario = runtime(request), _scenario(request)
     after = request.query_params.get("after", "0")
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
     rows, _ = await read(daemon.releases.list, scenario, _NEWER_MOST, None)
-    return answer([_facts(row) for row in rows if row.number > int(after)])
+    last = daemon.heads.served(scenario).number if daemon.heads.held_at(scenario) else None
+    return answer([_facts(row) for row in rows if row.number > int(after) and (last is None or row.number <= last)])
 
 
 async def versions(request: Request) -> Response:
@@ -70,28 +77,50 @@ async def adapters(request: Request) -> Response:
     """``GET /reef/harness/adapters``: which agents there are, and which of them are installed."""
     home = runtime(request).home
     items = []
-    for name in base.ADAPTERS:
-        adapter, found = base.adapter(name), await read(receipt.read, home.root, name)
-        command = str(home.commands / f"reef-{name}") if found else None
+    for name in await read(agent.names, home):
+        adapter = await read(agent.load, home, name)
+        found = await read(receipt.read, home.root, name)
         items.append(
-            {"name": name, "version": adapter.version, "summary": adapter.summary, "installed": bool(found)}
-            | {"command": command}
+            {
+                "name": name,
+                "version": adapter.version,
+                "summary": adapter.summary,
+                "modes": list(adapter.modes),
+                "installed": found is not None,
+                "command": str(home.commands / adapter.command) if found else None,
+            }
         )
     return answer({"items": items, "next": None})
 
 
 async def install(request: Request) -> Response:
     """``GET /reef/harness/install``: the plan as a script for sh, from the same data as `reef harness install`."""
-    query = request.query_params
-    adapter = base.adapter(query.get("adapter", "pi"))
-    upgrade = query.get("upgrade", "auto")
-    if upgrade not in _UPGRADES:
-        raise UsageError(f"upgrade={upgrade[:40]!r} is no way to upgrade", hint=f"one of {', '.join(_UPGRADES)}")
-    node = await read(find_node)
-    if node is None:
-        raise NotFound(f"{adapter.name} needs Node.js with npm on the daemon's PATH", hint="install it, reef restart")
-    choice = Choice(_scenario(request), upgrade, link=query.get("link") in ("1", "yes", "true"))  # type: ignore[arg-type]
-    return Response(script.script(adapter.plan(runtime(request).home, node, choice)), media_type="text/x-shellscript")
+    query, home = request.query_params, runtime(request).home
+    adapter = await read(agent.load, home, query.get("adapter", "pi"))
+    mode = _one_of(query.get("mode", "isolated"), agent.MODES, "mode")
+    choice = Choice(
+        _scenario(request),
+        _one_of(query.get("upgrade", "auto"), _UPGRADES, "upgrade"),  # type: ignore[arg-type]
+        query.get("link") in ("1", "yes", "true"),
+        mode,  # type: ignore[arg-type]
+        _one_of(query.get("on_daemon_down", "bypass" if mode == "overlay" else "fail"), _DOWN, "on_daemon_down"),  # type: ignore[arg-type]
+        query.get("agent_version"),
+    )
+    return Response(await read(_script, adapter, home, choice), media_type="text/x-shellscript")
+
+
+def _script(adapter: Adapter, home: Home, choice: Choice) -> str:
+    there = plans.find(adapter, home, choice.version)
+    found = plans.found_plan(adapter, home, choice, there) if there else None
+    if found is not None and not adapter.installs:
+        return script.script(found)
+    return script.script(plans.plan(adapter, home, choice, find_node()), found)
+
+
+def _one_of(said: str, allowed: tuple[str, ...], what: str) -> str:
+    if said not in allowed:
+        raise UsageError(f"{what}={said[:40]!r} is none there is", hint=f"one of {', '.join(allowed)}")
+    return said
 
 
 async def check(request: Request) -> Response:
@@ -107,11 +136,11 @@ def _scenario(request: Request) -> str:
 
 
 def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:
-    """A release as it is handed out; None: the head, which may be the base. Raises NotFound, Untrusted."""
+    """A release as it is handed out; None: what serves, which may be the base. Raises NotFound, Untrusted."""
     if wanted and wanted != BASE_RELEASE:
         release: Release | None = releases.get(scenario, wanted)
     else:
-        release = None if wanted else releases.head(scenario)
+        release = None if wanted else releases.serving(scenario)
     if release is None:
         return {
             "release_id": BASE_RELEASE, "number": 0, "parent": None, "files": {}, "manifest": None, "signature": None,

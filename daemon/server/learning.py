@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from daemon.core.config import Config
+from daemon.core.config import Config, ScenarioConfig
 from daemon.core.learning import JobRow
 from daemon.core.paths import Home
 from daemon.core.releases import Candidate, GateResult, Policy, Release
@@ -33,6 +33,10 @@ class Seams:
     publish: Callable[[Candidate, GateResult, Policy], Awaitable[Release]]
     model: Callable[[], str | None]
     held_out: Callable[[str], Collection[str]]
+    #: Whether a scenario's recipe starts by itself when there is news.
+    by_itself: Callable[[str], bool]
+    #: What is different for one.
+    scenarios: Mapping[str, ScenarioConfig]
 
 
 @dataclass(slots=True)
@@ -62,10 +66,10 @@ async def learning(
     catalogue = Catalogue(home, beside)
     jobs = Jobs(
         store.learning, home, Wiring(seams.incumbent, seams.model, seams.publish, changed),
-        config=config.learning, scenarios=config.scenarios, beside=beside,
+        config=config.learning, scenarios=seams.scenarios, beside=beside,
     )  # fmt: skip
     reef: Mapping[str, object] = config.reef
-    scheduler = Scheduler(store.learning, jobs, stream, catalogue=catalogue, reef=reef)
+    scheduler = Scheduler(store.learning, jobs, stream, catalogue=catalogue, reef=reef, by_itself=seams.by_itself)
     tasks = [asyncio.create_task(jobs.run()), asyncio.create_task(scheduler.run(changes.after))]
     try:
         yield LearningSide(stream, jobs, catalogue, scheduler, seams)

@@ -28,6 +28,7 @@ from daemon.server.checks import Checks
 from daemon.server.exchange import Call
 from daemon.server.heads import Heads
 from daemon.server.identity import identify
+from daemon.server.inband import InBand, speaks_of_reef
 from daemon.server.incoming import ClientGone, discard, plain, read_body, until_gone
 from daemon.server.live import Live
 from daemon.server.outgoing import Outgoing
@@ -66,6 +67,7 @@ class DataPlane:
     redactor: Redactor
     heads: Heads
     checks: Checks
+    inband: InBand
     live: Live
     server: ServerConfig
 
@@ -138,6 +140,8 @@ class DataPlane:
             raise
         peek = call.codec.peek(body)
         call.model_asked = peek.model
+        if speaks_of_reef(body) and await self.inband.answered(call, outgoing, body):
+            return
         self.live.begin(call, outgoing)
         if peek.stream and self.server.keepalive_seconds:
             outgoing.keep_alive(self.server.keepalive_seconds)

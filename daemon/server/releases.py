@@ -1,4 +1,4 @@
-"""The control plane's releases: lists, one with its card and texts, differences; approve, reject, roll back.
+"""The control plane's releases: lists, one with its card and texts, differences; approve, reject, roll back, pin.
 
 ``/reef/scenarios/…`` are the published protocol's names for the same. Nothing is decided here, that is
 `daemon.learning.publish`; store and engine are waited for off the loop.
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import NotFound, UsageError
-from daemon.core.releases import BASE_RELEASE, ReleaseState
+from daemon.core.releases import BASE_RELEASE, Release, ReleaseState
 from daemon.learning import publish
 from daemon.server.control import answer, body, page_limit, read, runtime
 from daemon.server.heads import row
@@ -22,6 +22,7 @@ _STATES: Final = {
     "released": frozenset({ReleaseState.RELEASED}),
     "pending": frozenset({ReleaseState.PENDING}),
     "rejected": frozenset({ReleaseState.REJECTED}),
+    "kept": frozenset({ReleaseState.KEPT}),
     "all": frozenset(ReleaseState),
 }
 
@@ -50,7 +51,8 @@ async def releases(request: Request) -> Response:
         before,
         states=_STATES[state],
     )
-    return answer({"items": [row(item) for item in items], "next": cursor})
+    pinned = runtime(request).heads.held_at(scenario_of(request))
+    return answer({"items": [row(item) for item in items], "next": cursor, "pinned": pinned})
 
 
 async def release(request: Request) -> Response:
@@ -58,7 +60,9 @@ async def release(request: Request) -> Response:
     found = await read(store.get, scenario, request.path_params["id"])
     texts = await read(store.files, found)
     clone = [" ".join(words) for words in store.clone_commands(scenario, "FOLDER")]
-    return answer(asdict(found) | {"card": card.text(found), "files_text": texts, "clone": clone})
+    acts = await read(store.acts, found)
+    told = {"card": card.text(found), "files_text": texts, "clone": clone, "acts": acts}
+    return answer(asdict(found) | told | {"pinned": runtime(request).heads.held_at(scenario) == found.id})
 
 
 async def diff(request: Request) -> Response:
@@ -95,25 +99,38 @@ async def rollback(request: Request) -> Response:
     return answer(row(await publish.rollback(runtime(request), scenario_of(request, data), to, reason)))
 
 
+async def pin(request: Request) -> Response:
+    """Hold a scenario's clients at ``release``; answers with the release that they run now."""
+    data = await body(request)
+    given = data.get("release")
+    if not isinstance(given, str):
+        raise UsageError(f"release {given!r:.40} is not a release", hint="reef releases list")
+    return answer(row(await publish.pin(runtime(request), scenario_of(request, data), given)))
+
+
+async def unpin(request: Request) -> Response:
+    """Let them follow the head again; answers with it."""
+    data = await body(request)
+    head = await publish.unpin(runtime(request), scenario_of(request, data))
+    return answer(row(head) if head else {"id": BASE_RELEASE, "scenario": scenario_of(request, data)})
+
+
 # -- the published protocol's names -------------------------------------------------------------------
-
-
-async def scenarios(request: Request) -> Response:
-    """Every scenario with releases, and ``default``."""
-    heads = {str(head["scenario"]): head for head in runtime(request).heads.rows()}
-    names = sorted({"default", *await read(runtime(request).releases.scenarios)})
-    items = [{"name": name, "release_id": heads.get(name, {}).get("release_id", BASE_RELEASE)} for name in names]
-    return answer({"items": items, "next": None})
 
 
 async def scenario_rollback(request: Request) -> Response:
     release_id = await _release_id(request)
-    return answer(row(await publish.rollback(runtime(request), scenario_of(request), release_id)))
+    return _published(await publish.rollback(runtime(request), scenario_of(request), release_id))
 
 
 async def promote(request: Request) -> Response:
     release_id = await _release_id(request)
-    return answer(row(await publish.approve(runtime(request), scenario_of(request), release_id)))
+    return _published(await publish.approve(runtime(request), scenario_of(request), release_id))
+
+
+def _published(release: Release) -> Response:
+    """A release with the protocol's words for its id and its content."""
+    return answer(row(release) | {"release_id": release.id, "content_id": release.commit})
 
 
 async def _release_id(request: Request) -> str:

@@ -19,12 +19,15 @@ class Answer:
     model: str
     first: EngineEvent
     rest: AsyncIterator[EngineEvent]
+    #: The receipt that its id follows from; None: the call's.
+    receipt: str | None = None
 
 
 async def render(call: Call, outgoing: Outgoing, answer: Answer) -> None:
     """Send an answer: events as they come for a stream, one body at the end otherwise."""
     stream = answer.request.stream
-    renderer = call.codec.renderer(answer.request, call.receipt, answer.model, int(time.time()))
+    receipt = answer.receipt or call.receipt
+    renderer = call.codec.renderer(answer.request, receipt, answer.model, int(time.time()))
     call.failure = renderer.error
     await outgoing.begin(200, list(SSE if stream else JSON))
     head = renderer.event(answer.first)

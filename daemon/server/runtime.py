@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from daemon.core.config import Config
 from daemon.core.errors import ConfigError
@@ -21,7 +20,8 @@ from daemon.engines.models import Models
 from daemon.engines.remote import Remote
 from daemon.learning.jobs import Incumbent
 from daemon.learning.publish import publish_candidate
-from daemon.server import retention
+from daemon.server import following, retention
+from daemon.server.announcing import Announcer
 from daemon.server.auth import Tokens
 from daemon.server.checks import Checks
 from daemon.server.events import Changes
@@ -36,8 +36,10 @@ from daemon.server.recorder import Recorder
 from daemon.server.routing import Router
 from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
+from daemon.server.working import Working
 from daemon.store.db import Store
 from daemon.store.releases import Releases
+from daemon.store.scenarios import Choices, Chosen
 from daemon.wire.base import dialect
 
 
@@ -63,6 +65,8 @@ class Runtime:
     learning: LearningSide
     live: Live
     lately: Lately
+    choices: Choices
+    working: Working
     checks: Checks = field(default_factory=Checks)
     stop: Callable[[float | None], None] = lambda _seconds: None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,51 +91,42 @@ async def running(
     ConfigError.
     """
     redactor = Redactor(_redaction_key(home))
+    choices = await asyncio.to_thread(Choices.load, home.scenarios)
     store = await asyncio.to_thread(_opened, home, config, redactor)
     changes = Changes(asyncio.get_running_loop())
     store.on_commit = changes.committed
     models = Models(home)
     releases = await asyncio.to_thread(Releases.open, home)
-    heads = Heads(releases, models.active, lambda row: _released(store, changes, row))
+    announcer = Announcer(store, changes)
+    heads = Heads(releases, models.active, announcer.tell)
     await asyncio.to_thread(heads.load)
+    await announcer.catch_up(heads)
     asyncio.get_running_loop().run_in_executor(None, heads.tidy)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
-    remotes = {name: Remote(name, remote) for name, remote in config.engines.items()}
-    router = Router(config, embedded, remotes, models)
+    router = Router(config, embedded, {name: Remote(name, one) for name, one in config.engines.items()}, models)
     metrics, lately = Metrics(), Lately()
     told = (metrics.ended, lately.ended, Scenarios(await asyncio.to_thread(store.learning.scenarios)).ended)
     privacy = Privacy(home, config.privacy.deny)
-    seams = _seams(store, models, Desk(releases, heads, embedded))
+    desk = Desk(releases, heads, embedded)
+    seams = _seams(store, models, desk, Chosen(config.scenarios, choices))
+    working = Working(home, desk, lambda told: changes.tell("working", told))
     try:
         async with (
             _telemetry(config, store, redactor) as telemetry,
             _beside(retention.run(store, config.privacy.retention_days) if config.privacy.retention_days else None),
+            _beside(following.run(home, working, changes, heads)),
             learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):
             runtime = Runtime(
-                home=home,
-                config=config,
-                config_path=config_path,
-                tokens=tokens,
-                port=port,
-                store=store,
-                redactor=redactor,
+                home=home, config=config, config_path=config_path, tokens=tokens, port=port, store=store,
                 recorder=Recorder(store, privacy, [*told, *([telemetry.ended] if telemetry else [])]),
-                privacy=privacy,
-                metrics=metrics,
-                telemetry=telemetry,
-                models=models,
-                embedded=embedded,
-                router=router,
-                changes=changes,
-                releases=releases,
-                heads=heads,
-                learning=side,
-                live=Live(redactor, changes.raise_one),
-                lately=lately,
-            )
+                redactor=redactor, privacy=privacy, metrics=metrics, telemetry=telemetry, models=models,
+                embedded=embedded, router=router,
+                changes=changes, releases=releases, heads=heads, learning=side, live=Live(redactor, changes.raise_one),
+                lately=lately, choices=choices, working=working,
+            )  # fmt: skip
             try:
                 yield runtime
             finally:
@@ -169,13 +164,6 @@ async def _beside(work: Coroutine[object, object, None] | None) -> AsyncIterator
                 await task
 
 
-def _released(store: Store, changes: Changes, row: dict[str, Any]) -> None:
-    """A release or candidate has a new state."""
-    facts = {name: row[name] for name in ("id", "scenario", "number", "kind", "state", "job", "commit")}
-    store.audit.note("release", facts)
-    changes.tell("release", row)
-
-
 def _opened(home: Home, config: Config, redactor: Redactor) -> Store:
     def read(name: Dialect, raw: bytes) -> Message:
         return dialect(name).message(raw)
@@ -192,7 +180,7 @@ class Desk:
     embedded: LlamaCpp
 
 
-def _seams(store: Store, models: Models, desk: Desk) -> Seams:
+def _seams(store: Store, models: Models, desk: Desk, scenarios: Chosen) -> Seams:
     """What learning sees of the rest."""
 
     def model() -> str | None:
@@ -208,11 +196,13 @@ def _seams(store: Store, models: Models, desk: Desk) -> Seams:
 
     return Seams(
         incumbent=incumbent,
-        head=lambda scenario: desk.heads.served(scenario).release_id,
-        head_lora=lambda scenario: desk.heads.lora(desk.heads.served(scenario)),
+        head=lambda scenario: desk.heads.tip(scenario).release_id,
+        head_lora=lambda scenario: desk.heads.lora(desk.heads.tip(scenario)),
         publish=publish,
         model=model,
         held_out=lambda scenario: [task.prompt for task in store.tasks(scenario)],
+        scenarios=scenarios,
+        by_itself=scenarios.by_itself,
     )
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core.errors import UsageError
-from daemon.core.rows import Order
+from daemon.core.orders import Order
 from daemon.server.control import answer, page_limit, read, runtime
 from daemon.store.query import Field, Query, moment, parse
 from daemon.store.rollups import NANOSECONDS, Unit

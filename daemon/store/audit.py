@@ -47,6 +47,16 @@ def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditR
     return [AuditRow(seq, at, event, json.loads(facts), hash.hex()) for seq, at, event, facts, hash in rows], cursor
 
 
+def released(reader: Reader) -> dict[str, int]:
+    """Scenario → the number of its last release that the log has; 0: it was removed since."""
+    rows = reader.db.execute(
+        "SELECT json_extract(facts, '$.scenario'), coalesce(json_extract(facts, '$.number'), 0), max(seq) FROM audit"
+        " WHERE event = 'scenario_removed' OR event = 'release' AND json_extract(facts, '$.state') = 'released'"
+        " GROUP BY 1"
+    )
+    return {scenario: number for scenario, number, _ in rows}
+
+
 def check(reader: Reader) -> tuple[int, str, str | None]:
     """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
     before, expected = _START, 1
@@ -77,6 +87,10 @@ class Audit:
 
     def page(self, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
         return self._pool.read(entries, limit, before)
+
+    def released(self) -> dict[str, int]:
+        """Scenario → the number of its last release that the log has; 0: it was removed since."""
+        return self._pool.read(released)
 
     def check(self) -> tuple[int, str, str | None]:
         """(how many entries are sound, the last of their hashes, what is wrong with the next)."""

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from daemon.core.learning import Task, TaskSet
+from daemon.core.orders import Order
 from daemon.core.paths import private_directory
 from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
 from daemon.core.redact import Redactor
 from daemon.core.rows import (
     NewReport,
-    Order,
     RecordPlace,
     RecordRow,
     ReportRow,
@@ -48,6 +48,7 @@ from daemon.store import (
 )
 from daemon.store.compare import Compared
 from daemon.store.connection import Durability, Pool
+from daemon.store.expected import Above
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger
 from daemon.store.names import Names
@@ -178,6 +179,10 @@ class Store:
         """The id of the session that `append` would put it in as things stand; None where that would be a new one."""
         return self._pool.read(expected.session, prepare(exchange, parse, self._redact))
 
+    def above(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Above:
+        """Which answer stands above an exchange that is not stored."""
+        return self._pool.read(expected.above, prepare(exchange, parse, self._redact))
+
     def records(
         self,
         *,
@@ -247,6 +252,14 @@ class Store:
     def last(self, scenario: str | None = None) -> RecordRow | None:
         """The last session's last answer of its main line."""
         return self._pool.read(records.last, scenario)
+
+    def last_of_run(self, run: str, scenario: str | None = None) -> RecordRow | None:
+        """A run's last answer of a main line."""
+        return self._pool.read(records.last_of_run, run, scenario)
+
+    def last_under(self, key: str, scenario: str) -> RecordRow | None:
+        """The last answer of the session that its agent calls so."""
+        return self._pool.read(records.last_under, key, scenario)
 
     def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
         """All of a scenario (of one set), oldest first."""

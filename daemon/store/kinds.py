@@ -15,6 +15,8 @@ _SHORT: Final = 6
 #: How Codex asks for a title, in a terminal and under an id of its own; and what stands before the words it repeats.
 _TITLE: Final = "Generate a concise, single-line task title"
 _TYPED: Final = "\n\nUser prompt:\n"
+#: How Qwen Code asks for what is to be remembered.
+_MEMORY: Final = "Managed memory has TWO directories"
 #: How the prompts begin of requests for a summary that hold a conversation as text.
 _SUMMARIZERS: Final = (
     "You are a context summarization assistant.",  # Pi
@@ -25,7 +27,7 @@ _CHORES: Final = (
     "Generate a title for this conversation:",  # OpenCode
     "\n</session>\n\nWrite the title in ",  # Claude Code, behind the words that it repeats
     "Generate a short, descriptive title (3-7 words) for a conversation",  # Hermes
-    "Managed memory has TWO directories",  # Qwen Code, memory extraction
+    _MEMORY,
     "generates concise, one-line Git commit messages",  # Aider
     _TITLE,
     *_SUMMARIZERS,
@@ -75,8 +77,10 @@ def classify(facts: Facts) -> Kind:
 
 def is_chore(messages: Sequence[StoredMessage]) -> bool:
     """Whether a request is one of the known chores: a title, a memory extraction, a commit message. A long one is known
-    by its system prompt: it may repeat a whole conversation."""
+    by its system prompt: it may repeat a whole conversation, as Qwen Code does before its last message."""
     looked = messages if len(messages) <= _SHORT else [message for message in messages[:1] if message.role == "system"]
+    if messages and messages[-1].role == "user" and messages[-1].text.startswith(_MEMORY):
+        return True
     for message in looked:
         text = message.text
         for form in _CHORES:

@@ -8,7 +8,8 @@ as it does in the list by last activity.
 from typing import Final
 
 from daemon.core.errors import UsageError
-from daemon.core.rows import Order, SessionRow
+from daemon.core.orders import Order
+from daemon.core.rows import SessionRow
 from daemon.store import sessions
 from daemon.store.connection import Reader
 from daemon.store.pages import LARGEST, cursor_value, page_size

@@ -74,3 +74,8 @@ def written(text: str) -> str:
 def is_interruption(text: str) -> bool:
     """Whether a user's text is an agent's notice that the person stopped it."""
     return text.lstrip().startswith(_INTERRUPTED)
+
+
+def is_summary(text: str) -> bool:
+    """Whether a user's text sums up what an agent can no longer see."""
+    return text.lstrip().startswith(_SUMMARIES)

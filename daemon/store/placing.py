@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from daemon.core.records import End, Exchange, Kind, Transcript
-from daemon.store import kinds, summaries, titles, tree
+from daemon.store import inband, kinds, summaries, titles, tree
 
 
 class Edge(StrEnum):
@@ -59,7 +59,7 @@ _AMONG = 32
 _OPEN = "SELECT id, key, title, agent, main_seq, tools FROM session"
 _LATEST = "SELECT id, main_seq, updated_seq FROM session WHERE scenario = ? ORDER BY updated_seq DESC LIMIT ?"
 #: Sessions looked at, where they have nothing but chores.
-_LATELY = 1000
+LATELY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,9 @@ def _named(db: sqlite3.Connection, new: Incoming, title: str, *, begun: bool) ->
 def _by_tail(db: sqlite3.Connection, new: Incoming, session: int | None = None) -> tree.Found | None:
     """The record whose answer is the last one that was sent along, with what led to it: resumed under a new beginning,
     as Qwen Code does, or after a compaction that kept the end."""
-    last = max((n for n, message in enumerate(new.transcript.messages) if message.role == "assistant"), default=0)
+    said = new.transcript.messages
+    answers = (n for n in range(len(said) - 1, 0, -1) if said[n].role == "assistant" and not inband.is_answer(said, n))
+    last = next(answers, 0)
     if new.exchange.subagent is not None or new.chore:
         return None
     point = tree.tail(new.exchange.scenario, new.exchange.dialect, new.said, last)
@@ -200,7 +202,7 @@ def last_main(db: sqlite3.Connection, scenario: int) -> tuple[int, int | None]:
     """The session whose main line moved last, of those that moved lately: (that record, the session); (0, None) where
     there is none."""
     best: tuple[int, int | None] = (0, None)
-    for id, main, updated in db.execute(_LATEST, (scenario, _LATELY)):
+    for id, main, updated in db.execute(_LATEST, (scenario, LATELY)):
         if updated < best[0]:  # as are all that come
             break
         best = max(best, (main, id)) if main is not None else best

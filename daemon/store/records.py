@@ -8,7 +8,8 @@ from daemon.core.records import Dialect, End, Kind
 from daemon.core.rows import RecordPlace, RecordRow
 from daemon.store.connection import Reader
 from daemon.store.pages import cursor_value, page, page_size
-from daemon.store.sessions import last_session
+from daemon.store.placing import LATELY
+from daemon.store.sessions import last_session, scopes
 
 _ROW = """SELECT r.seq, r.receipt, s.uid, r.scenario, r.kind, r.dialect, r.end, r.status, r.stream, r.started_ns,
     r.duration_us, r.first_byte_us, r.engine, r.model_asked, r.model, r.release_id, r.weights, r.agent, r.prompt_tokens,
@@ -72,6 +73,32 @@ def last(reader: Reader, scenario: str | None) -> RecordRow | None:
         f"{_ROW} WHERE r.seq = (SELECT answer_seq FROM session WHERE id = ?)", (session,)
     ).fetchone()
     return None if row is None else _row(reader, row)
+
+
+def last_of_run(reader: Reader, run: str, scenario: str | None) -> RecordRow | None:
+    """The last answer of a run's main lines, as far as their sessions moved lately; None where it has none."""
+    seqs = [
+        seq
+        for id in scopes(reader.db, reader.names, scenario)
+        for (seq,) in reader.db.execute(
+            f"""SELECT max(q.seq) FROM (SELECT answer_seq FROM session WHERE scenario = ?
+            ORDER BY updated_seq DESC LIMIT {LATELY}) s JOIN request q ON q.seq = s.answer_seq
+            WHERE json_extract(q.tags, '$.run') = ?""",
+            (id, run),
+        )
+        if seq is not None
+    ]
+    return by_seq(reader, max(seqs)) if seqs else None
+
+
+def last_under(reader: Reader, key: str, scenario: str) -> RecordRow | None:
+    """The last answer of the session that an agent calls by that id; None where it has none."""
+    row = reader.db.execute(
+        """SELECT s.answer_seq FROM session_key k JOIN session s ON s.id = k.session
+        WHERE k.scenario = ? AND k.key = ? AND s.answer_seq IS NOT NULL""",
+        (reader.names.find(reader.db, scenario), key),
+    ).fetchone()
+    return None if row is None else by_seq(reader, row[0])
 
 
 def _row(reader: Reader, row: Sequence[object]) -> RecordRow:

@@ -161,11 +161,14 @@ def sessions(
 
 def last_session(db: sqlite3.Connection, names: Names, scenario: str | None) -> int | None:
     """The session whose main line moved last: what "the last session" means for feedback."""
-    if scenario is None:
-        ids = [id for (id,) in db.execute(f"{_SCOPES} SELECT id FROM scope WHERE id IS NOT NULL")]
-    else:
-        ids = [names.find(db, scenario) or 0]
-    return max((last_main(db, id) for id in ids), default=(0, None))[1]
+    return max((last_main(db, id) for id in scopes(db, names, scenario)), default=(0, None))[1]
+
+
+def scopes(db: sqlite3.Connection, names: Names, scenario: str | None) -> list[int]:
+    """A scenario's id; without one, those of all that have sessions."""
+    if scenario is not None:
+        return [names.find(db, scenario) or 0]
+    return [id for (id,) in db.execute(f"{_SCOPES} SELECT id FROM scope WHERE id IS NOT NULL")]
 
 
 def _row(reader: Reader, row: tuple[object, ...]) -> SessionRow:

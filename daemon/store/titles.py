@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from daemon.core.records import StoredMessage
-from daemon.store import person
+from daemon.store import inband, person
 
 TITLE: Final = 80
 PREVIEW: Final = 160
@@ -25,8 +25,9 @@ def one_line(text: str, limit: int = PREVIEW) -> str:
 
 
 def title(text: str) -> str:
-    """A session's title: what the person wrote, without what agents put around it; empty where they wrote nothing."""
-    return one_line(person.written(text), TITLE)
+    """A session's title: what the person wrote to the agent, without what that put around it; empty where they wrote
+    nothing."""
+    return "" if inband.read(text) else one_line(person.written(text), TITLE)
 
 
 def of(messages: Sequence[StoredMessage]) -> str:

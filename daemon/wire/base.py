@@ -101,6 +101,10 @@ class DialectCodec(Protocol):
         """Never raises on odd bytes: trouble goes into ``note``. The record holds the decoded form of the bodies."""
         ...
 
+    def newest(self, body: bytes) -> Message | None:
+        """The last message of a request that is no system's; None where there is none. Never raises."""
+        ...
+
     def message(self, raw: bytes) -> Message:
         """One stored message or answer, for display."""
         ...

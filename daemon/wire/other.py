@@ -82,6 +82,9 @@ class Other:
             note="; ".join(notes) or None,
         )
 
+    def newest(self, body: bytes) -> Message | None:
+        return None
+
     def message(self, raw: bytes) -> Message:
         return Message("user", (Text(raw.decode("utf-8", "replace")),))
 

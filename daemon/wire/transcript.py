@@ -119,6 +119,12 @@ class Transcriber:
             answer_id=conversation.answer_id(kept),
         )
 
+    def newest(self, body: bytes) -> Message | None:
+        """The last message of a request that is no system's."""
+        cut = self._splitter.split(body)
+        read = (self.message(raw) for raw in reversed(cut.raws if cut is not None else ()))
+        return next((message for message in read if message.role != "system"), None)
+
     def message(self, raw: bytes) -> Message:
         """One stored message, for display."""
         try:

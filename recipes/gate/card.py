@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from daemon.core.plaintext import one_line
-from daemon.core.releases import GateResult, Pair, Release, ReleaseKind, ReleaseState, Verdict
+from daemon.core.releases import PERSON, GateResult, Pair, Release, ReleaseKind, ReleaseState, Verdict
 from recipes.gate.reasons import count
 
 _WIDTH: Final = 76  # the dashboard has a margin and a scroll bar, in a terminal of 80
@@ -24,6 +24,7 @@ _STATES: Final = {
     ReleaseState.RELEASED: "released",
     ReleaseState.PENDING: "waits for your yes or no",
     ReleaseState.REJECTED: "not released",
+    ReleaseState.KEPT: "kept, not released",
 }
 
 
@@ -50,6 +51,8 @@ def _field(label: str, said: str, most: int = 1) -> list[str]:
 def _verdict(release: Release) -> list[str]:
     if release.kind is ReleaseKind.ROLLBACK:
         return _field("verdict", f"none: it is {release.restores or 'an earlier release'} again", 2)
+    if release.recipe == PERSON:
+        return _field("verdict", "none: a person made it", 2)
     if release.gate is None:
         unproven = ": a person released it unproven" if release.kind is ReleaseKind.UNPROVEN else ""
         return _field("verdict", f"none, it was not judged{unproven}", 2)
@@ -86,7 +89,7 @@ def _origin(release: Release) -> list[str]:
     sources = ((release.instructions, "instruction"), (release.reports, "report"), (release.records, "answer"))
     learned = [count(len(ids), noun) for ids, noun in sources if ids]
     lines = []
-    if release.recipe is not None:
+    if release.recipe not in (None, PERSON):
         lines += _field("learned", f"from {', '.join(learned) or 'nothing of yours'}, by recipe {release.recipe}")
     parts = []
     if harness := sum(path.startswith("harness/") for path in release.files):

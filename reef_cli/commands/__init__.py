@@ -222,6 +222,12 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                     "reef releases rollback base",
                 ),
             ),
+            "pin": Command(
+                "releases:pin",
+                "Hold what clients run at a release.",
+                ("reef releases pin", "reef releases pin r3"),
+            ),
+            "unpin": Command("releases:unpin", "Let clients follow the head again.", ("reef releases unpin",)),
         },
     ),
     "models": Group(
@@ -242,7 +248,7 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         },
     ),
     "harness": Group(
-        "Coding agents that Reef wraps, and what they run.",
+        "Coding agents that Reef wraps, what they run, and your hand in it.",
         {
             "install": Command(
                 "harness:install",
@@ -260,6 +266,44 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "harness:uninstall",
                 "Remove an agent, to the byte.",
                 ("reef harness uninstall --adapter pi", "reef harness uninstall --purge"),
+            ),
+            "edit": Command(
+                "working:edit",
+                "Edit what agents run as files in a folder.",
+                ("reef harness edit", "reef harness edit --open", 'cd "$(reef harness edit --scenario work)"'),
+            ),
+            "status": Command(
+                "working:status", "What you have edited there, and what became of it.", ("reef harness status",)
+            ),
+            "keep": Command(
+                "working:keep", "Where a release changed a file, too: keep yours.", ("reef harness keep rules.md",)
+            ),
+            "discard": Command(
+                "working:discard",
+                "Give up what you changed in files there.",
+                ("reef harness discard rules.md", "reef harness discard --yes"),
+            ),
+        },
+    ),
+    "scenarios": Group(
+        "Workloads: what records and releases belong to.",
+        {
+            "list": Command(
+                "scenarios:list_scenarios", "Which there are, and what they run.", ("reef scenarios list",)
+            ),
+            "add": Command(
+                "scenarios:add",
+                "Make one before it is used.",
+                ("reef scenarios add work", "reef scenarios add work --policy review"),
+            ),
+            "show": Command("scenarios:show", "What one accepts and how it learns.", ("reef scenarios show work",)),
+            "set": Command(
+                "scenarios:set_scenario",
+                "Change how one learns.",
+                ("reef scenarios set work --policy review", "reef scenarios set work --training manual"),
+            ),
+            "remove": Command(
+                "scenarios:remove", "Remove one; its releases stay in Git.", ("reef scenarios remove work",)
             ),
         },
     ),

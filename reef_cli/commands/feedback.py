@@ -1,5 +1,6 @@
 """`reef good · bad · note · undo`: one word after an answer. Each is reversible, none asks back."""
 
+import os
 from typing import Annotated, Any
 
 from daemon.core.client import Client, segment
@@ -79,6 +80,12 @@ def _send(client: Client, word: str, rated: dict[str, Any], content: dict[str, A
 
 
 def _record(client: Client, receipt: str | None) -> dict[str, Any]:
-    path = "/reef/last" if receipt is None else f"/reef/records/{segment(resolved(client, receipt, 'receipt'))}"
-    answer: dict[str, Any] = client.get(path)
+    """The one that is named, else the last one: of this shell's run, where an agent that Reef started has opened it."""
+    answer: dict[str, Any]
+    if receipt is not None:
+        answer = client.get(f"/reef/records/{segment(resolved(client, receipt, 'receipt'))}")
+    elif run := os.environ.get("REEF_RUN"):
+        answer = client.get("/reef/last", run=run, scenario=os.environ.get("REEF_SCENARIO"))
+    else:
+        answer = client.get("/reef/last")
     return answer

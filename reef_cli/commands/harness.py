@@ -1,81 +1,119 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from adapters import active, apply, base, receipt, session
-from adapters.plan import Choice, Upgrade, find_node
+from adapters import active, agent, apply, plan, receipt, session
+from adapters.agent import Adapter, ModeName
+from adapters.machine import find_node
+from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
 from adapters.session import Place
 from daemon.core.errors import Conflict, NotFound, ReefError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output, wrapped
 from reef_cli.parameters import AsJson, Help
 
-Adapter = Literal["pi"]
-_Which = Annotated[Adapter, Help("Which agent.")]
+_Which = Annotated[str, Help("Which agent; `reef harness list` names them.")]
 
 
-def install(
+def install(  # noqa: PLR0913 - a choice each
     *,
     adapter: _Which = "pi",
+    mode: Annotated[
+        ModeName, Help("isolated: a configuration of its own; overlay: yours, with Reef's on top.")
+    ] = "isolated",
     scenario: Annotated[str, Help("What its records and releases belong to.")] = "default",
     upgrade: Annotated[
         Upgrade, Help("When a newer release is taken: at the next start, after a yes, by `update`.")
     ] = "auto",
+    on_daemon_down: Annotated[
+        OnDaemonDown | None,
+        Help("Start without the daemon: on the last release, or bypass Reef (default in overlay)."),
+    ] = None,
+    agent_version: Annotated[str | None, Help("Another version that Reef knows.")] = None,
     link: Annotated[bool, Help("Also put the command into ~/.local/bin.", "--link")] = False,
+    dry_run: Annotated[bool, Help("Only say what would be done.", "--dry-run")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Downloads the agent at a pinned version from npm into Reef's home and writes the command that runs it. Nothing
-    else is changed: not your own agent, not your shell's files. Run it again to change a choice or to upgrade.
+    """Takes the agent that is on PATH if it is not older than the one Reef knows, else downloads that at a pinned
+    version into Reef's home; and writes the command that runs it. Nothing else is changed: not your own agent, not your
+    shell's files. Run it again to change a choice or to upgrade.
     """
-    home().prepare()
-    plan = base.adapter(adapter).plan(home(), node(adapter), Choice(scenario, upgrade, link))
-    apply.apply(plan, diagnostics.say)
-    command = str(plan.home / plan.wrapper)
+    chosen = agent.load(home(), adapter)
+    down = on_daemon_down or ("bypass" if mode == "overlay" else "fail")
+    choice = Choice(scenario, upgrade, link, mode, down, agent_version)
+    if not dry_run:
+        home().prepare()
+    made = _applied(chosen, choice, dry_run=dry_run)
     if as_json:
-        output.json({"adapter": adapter, "version": plan.version, "command": command, "link": plan.link})
+        output.json(made.described())
+    elif dry_run:
+        _describe(made)
     else:
-        output.line(output.visible(command))
+        output.line(output.visible(str(made.home / made.wrapper)))
 
 
-def node(adapter: str) -> Any:
-    """The Node.js on PATH. Raises NotFound."""
-    found = find_node()
-    if found is None:
-        raise NotFound(f"{adapter} needs Node.js with npm on PATH", hint="https://nodejs.org/en/download")
-    return found
+def _applied(adapter: Adapter, choice: Choice, *, dry_run: bool) -> InstallPlan:
+    """The plan that was carried out: with what is on PATH, where that works, else with packages."""
+    found = plan.find(adapter, home(), choice.version)
+    if found is not None:
+        made = plan.found_plan(adapter, home(), choice, found)
+        if dry_run:
+            return made
+        try:
+            apply.apply(made, diagnostics.say)
+            return made
+        except ReefError as error:
+            if not adapter.installs:
+                raise
+            diagnostics.say(f"{error.message}\n{found.words[0]} is not used; Reef installs its own")
+    made = plan.plan(adapter, home(), choice, find_node())
+    if not dry_run:
+        apply.apply(made, diagnostics.say)
+    return made
+
+
+def _describe(made: InstallPlan) -> None:
+    told = made.described()
+    what = ", ".join(told["packages"]) or f"nothing: {made.command[0]} is there"
+    output.line(f"{made.adapter} {made.version}")
+    output.line(f"downloads  {what}" + (f" ({made.installed_mb} MB on disk)" if made.packages else ""))
+    output.line(f"runs       {output.visible(' '.join(made.command))}")
+    for path in told["files"]:
+        output.line(f"writes     {output.visible(path)}")
 
 
 def list_adapters(*, as_json: AsJson = False) -> None:
-    rows = [_row(name) for name in base.ADAPTERS]
+    rows = [_row(name) for name in agent.names(home())]
     if as_json:
         output.json({"items": rows})
         return
-    columns = ("adapter", "version", "scenario", "upgrade", "release", "running")
+    columns = ("adapter", "version", "mode", "scenario", "upgrade", "release", "running")
     output.table(columns, [[row[name] for name in columns] for row in rows])
     for row in rows:
-        if row["command"] is None:
-            diagnostics.say(f"not installed yet: reef harness install --adapter {row['adapter']}")
-        else:
+        if row["command"] is not None:
             diagnostics.say(f"to run it: {row['command']}")
+    if missing := [row["adapter"] for row in rows if row["command"] is None]:
+        diagnostics.say(f"not installed yet: reef harness install --adapter {'|'.join(map(str, missing))}")
 
 
 def _row(name: str) -> dict[str, object]:
     place = Place(home().agents / name)
-    adapter = base.adapter(name)
+    adapter = agent.load(home(), name)
     row: dict[str, object] = {"adapter": name, "version": adapter.version, "summary": adapter.summary}
     if receipt.read(home().root, name) is None:
-        return row | dict.fromkeys(("scenario", "upgrade", "release", "running", "command"))
+        return row | dict.fromkeys(("mode", "scenario", "upgrade", "release", "running", "command"))
     chosen = wrapped.installation(place, name)
     now = active.load(place.active, chosen["scenario"])
     with session.turn(place):
         running = len(session.living(place))
     return row | {
         "version": chosen["version"],
+        "mode": chosen.get("mode", "isolated"),
         "scenario": chosen["scenario"],
         "upgrade": chosen["upgrade"],
         "release": now.release_id if now else None,
         "running": running,
-        "command": str(home().commands / f"reef-{name}"),
+        "command": str(home().commands / adapter.command),
     }
 
 
@@ -110,7 +148,8 @@ def uninstall(
     if running:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
-        raise Conflict(f"{runs} of reef-{adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+        command = agent.load(home(), adapter).command
+        raise Conflict(f"{runs} of {command} {have} not ended yet", hint=f"leave {adapter} first, then try again")
     kept = receipt.uninstall(home().root, adapter)
     for passing in place.passing():
         if passing.is_dir():

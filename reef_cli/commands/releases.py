@@ -1,6 +1,7 @@
-"""`reef releases list · show · diff · approve · reject · rollback`: what the agents run, and the way back.
+"""`reef releases list · show · diff · approve · reject · rollback · pin · unpin`: what agents run, and the way back.
 
-What moves a head says what it moved. Going back and turning down ask first; in a script ``--yes`` answers.
+What moves a head says what it moved. Going back, turning down and releasing what can act by itself ask first; in a
+script ``--yes`` answers.
 """
 
 import shlex
@@ -16,25 +17,25 @@ from reef_cli.parameters import AsJson, Help
 Scenario = Annotated[str | None, Help("Whose releases; `default` when it is not given.")]
 Yes = Annotated[bool, Help("Do not ask.", "--yes", "-y")]
 Candidate = Annotated[str, Help("A candidate's id (r0-…), as `reef releases list --state pending` prints it.")]
-State = Literal["released", "pending", "rejected", "all"]
+State = Literal["released", "pending", "rejected", "kept", "all"]
 
 
 def list_releases(
     *,
     limit: Annotated[int, Help("How many.", "--limit", "-n")] = 20,
     before: Annotated[str | None, Help("Go on from the `next` of the page before.")] = None,
-    state: Annotated[State, Help("released, pending, rejected or all.")] = "released",
+    state: Annotated[State, Help("released, pending, rejected, kept or all.")] = "released",
     scenario: Scenario = None,
     as_json: AsJson = False,
 ) -> None:
-    """The head is marked with a star."""
+    """The head is marked with a star, a release that clients are held at says so."""
     client = ensure_daemon(home())
     page = client.get("/reef/releases", limit=limit, before=before, state=state, scenario=scenario)
     if as_json:
         output.json(page)
         return
     columns = ("release", "created", "kind", "gate", "changes", "reason")
-    output.table(columns, [_row(release) for release in page["items"]])
+    output.table(columns, [_row(release, page["pinned"]) for release in page["items"]])
     only = _only(scenario)
     if page["next"]:
         diagnostics.say(f"more: reef releases list -n {limit} --state {state} --before {page['next']}{only}")
@@ -61,9 +62,11 @@ def show(
         output.json(told)
         return
     output.line(output.visible(told["card"]))
-    for name in ("note", "commit"):
-        if told[name]:
+    for name in ("note", "acts", "commit"):
+        if told[name] and not (name == "acts" and told[name] in told["note"]):
             output.line(f"{name:<10}{output.visible(told[name], keep='')}")
+    if told["pinned"]:
+        output.line(f"{'pinned':<10}clients are held here: reef releases unpin{_only(scenario)}")
     for path, text in told["files_text"].items():
         output.line()
         output.line(output.bold(output.visible(path)))
@@ -108,12 +111,26 @@ def approve(
     candidate: Candidate,
     *,
     force: Annotated[bool, Help("Though the gate rejected it.")] = False,
+    yes: Yes = False,
     scenario: Scenario = None,
     as_json: AsJson = False,
-) -> None:
-    """Exit code 6: the head has moved on since it was made. 7: the gate rejected it."""
-    path = f"/reef/releases/{segment(candidate)}/approve"
-    _say("released", ensure_daemon(home()).post(path, {"force": force}, scope=scenario), as_json)
+) -> int:
+    """Exit code 6: the head has moved on since it was made. 7: the gate rejected it. What it changes that can act by
+    itself is shown first, and needs a yes of its own.
+    """
+    client = ensure_daemon(home())
+    path = f"/reef/releases/{segment(candidate)}"
+    told = client.get(path, scenario=scenario)
+    if told["acts"] and told["state"] != "released":
+        if not (yes or as_json):
+            output.line(output.visible(client.get(f"{path}/diff", scenario=scenario)["diff"].rstrip("\n")))
+        if not diagnostics.confirmed(f"{candidate}: {output.visible(told['acts'], keep='')}. Release it?", yes=yes):
+            return _left()
+    page = client.get("/reef/releases", limit=1, scenario=scenario)
+    _say("released", client.post(f"{path}/approve", {"force": force}, scope=scenario), as_json)
+    if page["pinned"]:
+        diagnostics.say(f"clients stay at {page['pinned']}, where they are held: reef releases unpin{_only(scenario)}")
+    return ExitCode.OK
 
 
 def reject(candidate: Candidate, *, yes: Yes = False, scenario: Scenario = None, as_json: AsJson = False) -> int:
@@ -148,6 +165,34 @@ def rollback(
     return ExitCode.OK
 
 
+def pin(
+    release: Annotated[str | None, Help("A release (r5, r5-…); by default the head.")] = None,
+    *,
+    yes: Yes = False,
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> int:
+    """Later releases are made, but no client gets them until `reef releases unpin`. An earlier one is released again
+    first, as `reef releases rollback` does.
+    """
+    client = ensure_daemon(home())
+    told = client.get(f"/reef/releases/{segment(release or _head(client, scenario))}", scenario=scenario)
+    again = not (told["head"] or told["pinned"])
+    if again and not diagnostics.confirmed(f"Go back to {told['id']} ({scenario or 'default'})?", yes=yes):
+        return _left()
+    _say("pinned", client.post("/reef/releases/pin", {"release": told["id"]}, scope=scenario), as_json)
+    return ExitCode.OK
+
+
+def unpin(*, scenario: Scenario = None, as_json: AsJson = False) -> None:
+    """What was released meanwhile reaches each client between its sessions."""
+    told = ensure_daemon(home()).post("/reef/releases/unpin", {}, scope=scenario)
+    if as_json:
+        output.json(told)
+    else:
+        output.line(f"unpinned  {told['id']} serves")
+
+
 def _only(scenario: str | None) -> str:
     return f" --scenario {shlex.quote(scenario)}" if scenario else ""
 
@@ -172,8 +217,8 @@ def _say(word: str, release: dict[str, Any], as_json: bool) -> None:
     output.line(output.visible(f"{word}  {release['id']}{restores}  {output.one_line(release['reason'])}"))
 
 
-def _row(release: dict[str, Any]) -> tuple[object, ...]:
-    mark = "*" if release["head"] else ""
+def _row(release: dict[str, Any], pinned: str | None) -> tuple[object, ...]:
+    mark = ("*" if release["head"] else "") + (" pinned" if release["id"] == pinned else "")
     kind = release["kind"] if release["state"] == "released" else decisions.state(release)
     return (
         f"{release['id']}{mark}",

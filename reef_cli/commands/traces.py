@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from daemon.core.client import Client
 from daemon.core.errors import NotFound, Unreachable
+from daemon.core.orders import Order
 from daemon.core.paths import home
-from daemon.core.rows import Order
 from reef_cli import conversation, diagnostics, output, pages
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.names import beginnings, resolved

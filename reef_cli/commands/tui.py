@@ -1,5 +1,6 @@
 """`reef` and `reef tui`: the dashboard. It starts no daemon by itself; `s` does."""
 
+import gc
 import math
 import os
 import sys
@@ -46,6 +47,7 @@ def tui(
         return _lines()
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("the dashboard needs a terminal that can place the cursor; TERM=dumb cannot", hint=_LINES)
+    gc.disable()  # until the first screen stands: what the imports make stays, and looking at it costs 10 ms
     settings = _settings(theme)
     if record is not None:
         return _recorded(Path(record).expanduser(), settings, mouse=not no_mouse)

@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from adapters import apply, base, receipt
-from adapters.plan import Choice, find_node
+from adapters import agent, apply, plan, receipt
+from adapters.machine import find_node
+from adapters.plan import Choice
 from daemon.core.client import Client
 from daemon.core.errors import NotFound, ReefError
 from daemon.core.paths import Home
@@ -20,15 +21,15 @@ _SECONDS: Final = 900.0
 
 def pi(place: Home, story: Story, scenario: str) -> Facts:
     """Install Pi if it is not there (choices made before stay), and let it do one task."""
-    adapter = base.adapter("pi")
+    adapter = agent.load(place, "pi")
     if receipt.read(place.root, adapter.name) is None:
         node = find_node()
         if node is None:
             story.say("left out: there is no Node.js with npm on this machine")
             return {"skipped": "there is no Node.js with npm on this machine"}
-        apply.apply(adapter.plan(place, node, Choice()), diagnostics.say)
+        apply.apply(plan.plan(adapter, place, Choice(), node), diagnostics.say)
     story.say(f"$ REEF_SCENARIO={scenario} reef-pi -p {_PROMPT!r}")
-    answer = _answer(place.commands / "reef-pi", scenario)
+    answer = _answer(place.commands / adapter.command, scenario)
     for line in answer.splitlines():
         story.say(line)
     session = Client(place.socket).get("/reef/sessions", scenario=scenario, limit=1)["items"][0]

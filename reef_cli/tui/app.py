@@ -12,8 +12,11 @@ from functools import partial
 from importlib import import_module
 from typing import ClassVar, Final
 
+from rich.cells import cached_cell_len
 from textual import events
+from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.theme import BUILTIN_THEMES
 from textual.theme import Theme as TextualTheme
@@ -34,6 +37,8 @@ from reef_cli.tui.themes import Theme
 _UPDATE_SECONDS: Final = 0.1
 #: A daemon that lives takes a reader of its events in a millisecond.
 _FEED_SECONDS: Final = 5.0
+#: Texts whose width is remembered; Rich remembers four times as many, a megabyte of lines that no list shows any more.
+_MEASURED: Final = 1024
 
 #: Imported when they are first shown: half of the start would be theirs.
 _SCREENS: Final = {
@@ -61,6 +66,7 @@ def textual_themes() -> dict[Theme, TextualTheme]:
 class Dashboard(App[None], inherit_bindings=False):
     CSS_PATH = "reef.tcss"
     TITLE = "Reef"
+    DEFAULT_MODE = Place.TRACES  # a mode switched to is painted 50 ms later: `textual.app.App.delay_update`
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
 
@@ -88,7 +94,6 @@ class Dashboard(App[None], inherit_bindings=False):
         return screen
 
     def on_mount(self) -> None:
-        self.switch_mode(Place.TRACES)
         self.feed.start()
         if self.desk.replay is not None:
             self.set_timer(self.desk.replay.left() + 0.1, self._changed)
@@ -98,6 +103,7 @@ class Dashboard(App[None], inherit_bindings=False):
     def on_ready(self) -> None:
         if not self.is_headless:  # where tests run, garbage has to go
             gc.freeze()  # else each full collection walks what the imports made: 75 ms that a key waits
+            gc.enable()
 
     def on_unmount(self) -> None:
         self.feed.stop()
@@ -153,6 +159,8 @@ class Dashboard(App[None], inherit_bindings=False):
 
     def _update(self) -> None:
         self._timer = None
+        if cached_cell_len.cache_info().currsize > _MEASURED:
+            cached_cell_len.cache_clear()
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
@@ -168,6 +176,12 @@ class Dashboard(App[None], inherit_bindings=False):
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""
         return [screen for screen in self.screen_stack if isinstance(screen, Panel)]
+
+    def pop_screen(self) -> AwaitComplete:
+        """Textual remembers the backgrounds of the last 1,024 widgets by the widgets' lines, which would stay: 40 kB a
+        screen, and each full collection longer."""
+        StylesCache.get_inner_outer.cache_clear()
+        return super().pop_screen()
 
     def copy_to_clipboard(self, text: str) -> None:
         """Textual's own is not wrapped for tmux."""

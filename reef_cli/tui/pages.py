@@ -6,11 +6,14 @@ each. So how far was looked is kept beside what was found.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from daemon.core.client import Client
-from daemon.core.rows import Order
-from reef_cli.tui.window import Row, Want, Window
+from daemon.core.orders import Order
+from reef_cli.tui.window import PAGE, Row, Want, Window
+
+#: Kept of a list whose end is followed, if that is more than two pages.
+_SCREENS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +69,25 @@ class Pages:
         places = {row.id: row.seq for row in rows}
         return [{**session, "seq": places[session["id"]]} for session in found]
 
-    def newest(self, asked: Asked, told: Mapping[str, Any], rows: Sequence[Row], extra: int) -> None:
-        """The newest page; ``extra`` lines in the list are no sessions."""
+    def newest(
+        self,
+        asked: Asked,
+        told: Mapping[str, Any],
+        rows: Sequence[Row],
+        *,
+        extra: int = 0,
+        view: tuple[int, int] = (0, 0),
+    ) -> None:
+        """The newest page; ``extra`` lines in the list are no sessions. Of what is above ``view``, the rows that the
+        person sees, some screens are kept: the rest comes again when one goes there."""
         if asked != self.shown:
             self._window.clear()
             self.shown, self.from_start = asked, False
         floor = int(told["next"] or 0)
         total = told["total"] + extra if asked.counted else None
         kept = self._window.rows[:1]
-        self._window.tail(rows, total, floor=floor)
+        most = max(2 * PAGE, _SCREENS * (view[1] - view[0] + 1))
+        self._window.tail(rows, total, floor=floor, most=most)
         if self._window.rows[:1] != kept or not kept:
             self._reached = floor
         self.end = self._window.rows[-1].seq if self._window.rows else 0

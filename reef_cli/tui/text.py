@@ -31,7 +31,7 @@ def one_line(text: str, most: int = 500) -> str:
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Exactly ``width`` cells, cut with an ellipsis. ``text`` is inert."""
-    taken = cell_len(text)
+    taken = len(text) if text.isascii() else cell_len(text)
     if taken > width:
         return set_cell_size(set_cell_size(text, max(width - 1, 0)).rstrip() + "…", width) if width else ""
     return " " * (width - taken) + text if right else text + " " * (width - taken)

@@ -73,17 +73,17 @@ class Window:
         """Show exactly these."""
         self._set(list(rows), 0, len(rows))
 
-    def tail(self, fresh: Sequence[Row], total: int | None, *, floor: int = 0) -> None:
-        """The newest page, the oldest first. What is loaded stays where the page joins it. ``total`` None: nobody has
-        counted, and ``fresh`` is all there is from the place ``floor`` on."""
+    def tail(self, fresh: Sequence[Row], total: int | None, *, floor: int = 0, most: int = MOST) -> None:
+        """The newest page, the oldest first. What is loaded stays where the page joins it, up to ``most`` rows in all.
+        ``total`` None: nobody has counted, and ``fresh`` is all there is from the place ``floor`` on."""
         ids = {row.id for row in fresh}
         reach = floor if total is None else fresh[0].seq if fresh else 0
         joined = bool(self.rows) and self.end >= self.total and 0 < reach <= self.rows[-1].seq
         kept = [row for row in self.rows if row.id not in ids and row.seq < reach] if joined else []
-        rows = [*kept, *fresh][-MOST:]
+        rows = [*kept, *fresh][-most:]
         self.counted = total is not None
         if total is None:
-            more = self.base > 0 or len(kept) + len(fresh) > MOST if kept else floor > 0
+            more = self.base > 0 or len(kept) + len(fresh) > most if kept else floor > 0
             total = len(rows) + more
         self._set(rows, max(total - len(rows), 0), max(total, len(rows)))
 

@@ -1,12 +1,17 @@
 """A stand-in for npm and the registry, and a plan that it can carry out in milliseconds."""
 
+import hashlib
+import io
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from adapters import apply
-from adapters.plan import InstallPlan, Package, PlannedFile
+from adapters.agent import Package
+from adapters.plan import InstallPlan, PlannedFile
 
 #: Installs an agent that prints its version, with a link and a nested file, and tells how it was called.
 NPM = r"""#!/bin/sh
@@ -14,7 +19,7 @@ prefix=$3
 env > "$(dirname -- "$0")/npm.env"
 echo "$@" >> "$(dirname -- "$0")/npm.calls"
 mkdir -p "$prefix/node_modules/.bin" "$prefix/node_modules/the-agent/lib"
-printf '#!/bin/sh\necho %s\n' "${FAKE_VERSION:-1.2.3}" > "$prefix/node_modules/the-agent/agent"
+printf '#!/bin/sh\necho "agent %s it'"'"'s"\n' "${FAKE_VERSION:-1.2.3}" > "$prefix/node_modules/the-agent/agent"
 chmod +x "$prefix/node_modules/the-agent/agent"
 echo 'a file' > "$prefix/node_modules/the-agent/lib/file with spaces.js"
 ln -sf ../the-agent/agent "$prefix/node_modules/.bin/agent"
@@ -33,20 +38,60 @@ WRAPPER = '#!/bin/sh\necho "checked ${REEF_CHECK:-not}: ${FAKE_CHECK:-it runs}" 
 
 def make_plan(home: Path, npm: Path, *, link: bool = False) -> InstallPlan:
     root = home / "agents" / "agent"
+    command = (str(root / "node_modules" / "the-agent" / "agent"),)
     return InstallPlan(
         adapter="agent",
+        version="1.2.3",
         home=home,
         packages=(Package("the-agent", "1.2.3", 100, "sha512-a/+="), Package("node-x", "26.0.0", 200, "sha512-b/+=")),
         files=(
             PlannedFile("agents/agent/install.json", '{"a": "it\'s $HOME `x` %s \\\\n"}\n'),
             PlannedFile("bin/reef-agent", WRAPPER, 0o700),
         ),
-        command=(str(root / "node_modules" / "the-agent" / "agent"),),
+        command=command,
         wrapper="bin/reef-agent",
-        npm=npm,
-        environment={"AGENT_DIR": str(root / "npm-home" / "it's")},
+        installer=npm,
+        asks_version=(*command, "--version"),
+        says_version="agent 1.2.3 it's",
+        environment={"AGENT_DIR": str(root / "private" / "it's")},
         link=link,
     )
+
+
+def make_pip_plan(home: Path) -> InstallPlan:
+    """By the real pip, from a wheel that `wheels` made."""
+    package = Package("the-agent", "1.2.3", 1, f"sha256:{hashlib.sha256(_wheel()).hexdigest()}", "pip")
+    program = str(home / "agents" / "agent" / "venv" / "bin" / "the-agent")
+    return make_plan(home, Path(sys.executable))._replace(
+        packages=(package,), command=(program,), asks_version=(program, "--version"), says_version="the agent 1.2.3"
+    )
+
+
+def _wheel() -> bytes:
+    """The same bytes each time."""
+    files = {
+        "the_agent.py": "import json\ndef main(): print('the agent 1.2.3')\n",
+        "the_agent-1.2.3.dist-info/METADATA": "Metadata-Version: 2.1\nName: the-agent\nVersion: 1.2.3\n",
+        "the_agent-1.2.3.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "the_agent-1.2.3.dist-info/entry_points.txt": "[console_scripts]\nthe-agent = the_agent:main\n",
+        "the_agent-1.2.3.dist-info/RECORD": "",
+    }
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+    return made.getvalue()
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """pip's only index."""
+    path = tmp_path / "wheels" / "the_agent-1.2.3-py3-none-any.whl"
+    path.parent.mkdir()
+    path.write_bytes(_wheel())
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(path.parent))
+    return path
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from adapters import apply, receipt
-from adapters.plan import InstallPlan, Package
+from adapters.agent import Package
+from adapters.plan import InstallPlan
 from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
-from tests.adapters.conftest import Apply, make_plan, tree
+from tests.adapters.conftest import Apply, make_pip_plan, make_plan, tree
 
 
 def test_it_installs_pinned_versions_and_says_what_and_how_much(plan: InstallPlan, npm: Path, install: Apply) -> None:
@@ -42,7 +43,11 @@ def test_another_version_is_installed_over_it(
     plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install()
-    newer = plan._replace(packages=(Package("the-agent", "2.0.0", 100, "sha512-a/+="),))
+    newer = plan._replace(
+        version="2.0.0",
+        says_version="agent 2.0.0 it's",
+        packages=(Package("the-agent", "2.0.0", 100, "sha512-a/+="),),
+    )
     assert not apply.is_installed(newer)
     monkeypatch.setenv("FAKE_VERSION", "2.0.0")
     apply.apply(newer, lambda _: None)
@@ -57,10 +62,10 @@ def test_npm_gets_a_home_of_its_own_that_is_gone_afterwards(
     lines = (npm.parent / "npm.env").read_text().splitlines()
     env = dict(line.split("=", 1) for line in lines if "=" in line)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "npm_config_cache"):
-        assert env[name].startswith(str(plan.root / "npm-home"))
+        assert env[name].startswith(str(plan.root / "private"))
     assert env["npm_config_userconfig"] == str(user / ".npmrc")
     assert tree(user) == before
-    assert not (plan.root / "npm-home").exists()
+    assert not (plan.root / "private").exists()
 
 
 def test_a_failing_npm_is_quoted(plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,12 +73,12 @@ def test_a_failing_npm_is_quoted(plan: InstallPlan, install: Apply, monkeypatch:
     with pytest.raises(ReefError, match="npm failed"):
         install()
     assert not apply.is_installed(plan)
-    assert not (plan.root / "npm-home").exists()
+    assert not (plan.root / "private").exists()
 
 
 def test_the_wrong_version_is_refused(plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_VERSION", "0.74.2")
-    with pytest.raises(ReefError, match=r"1\.2\.3 was asked for, '0\.74\.2' answers"):
+    with pytest.raises(ReefError, match=r"1\.2\.3 was asked for, \"agent 0\.74\.2 it's\" answers"):
         install()
     assert not apply.is_installed(plan)
 
@@ -138,3 +143,36 @@ def test_a_folder_for_the_link_is_not_made(tmp_path: Path, npm: Path, user: Path
     with pytest.raises(NotFound, match="for the link"):
         apply.apply(make_plan(tmp_path / "reef", npm, link=True), print)
     assert not (user / ".local" / "bin").exists()
+
+
+def test_pip_gets_an_environment_of_its_own(tmp_path: Path, user: Path, wheels: Path) -> None:
+    plan, before = make_pip_plan(tmp_path / "reef"), tree(user)
+    said: list[str] = []
+    apply.apply(plan, said.append)
+    assert said[0] == f"installing the-agent==1.2.3, 1 MB on disk, into {plan.root}"
+    assert apply.is_installed(plan)
+    assert not list(plan.root.rglob("*.pyc"))
+    assert (tree(user), (plan.root / "private").exists()) == (before, False)
+    apply.apply(plan, said.append)
+    assert len(said) == 3
+    assert receipt.uninstall(plan.home, "agent") == []
+    assert not plan.root.exists()
+
+
+def test_another_wheel_is_refused_before_it_runs(tmp_path: Path, user: Path, wheels: Path) -> None:
+    plan = make_pip_plan(tmp_path / "reef")
+    wheels.write_bytes(wheels.read_bytes() + b"evil")
+    with pytest.raises(ReefError, match=r"(?s)pip failed.*HASHES"):
+        apply.apply(plan, lambda _: None)
+    assert not apply.is_installed(plan)
+
+
+def test_what_is_there_is_not_installed(plan: InstallPlan, npm: Path, install: Apply) -> None:
+    install()
+    program = Path(plan.command[0]).rename(npm.parent / "agent")
+    there = plan._replace(packages=(), command=(str(program),), asks_version=())
+    said: list[str] = []
+    apply.apply(there, said.append)
+    assert said[0] == f"agent 1.2.3 is there: {program}"
+    assert apply.is_installed(there)
+    assert len((npm.parent / "npm.calls").read_text().splitlines()) == 1

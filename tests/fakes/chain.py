@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from adapters import delivery
 from adapters.delivery import Delivery
 from daemon.core.paths import Home
-from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Release, Verdict
+from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Release, ReleaseState, Verdict
 from daemon.server import install
 from daemon.store.releases import Releases
 
+PENDING = ReleaseState.PENDING
 PLAYBOOK = "# Playbook\n\n- [r-00001] helpful=2 harmful=0 :: Use uv, not pip.\n"
 SKILL = "---\nname: greet\ndescription: How to greet.\n---\nSay hello twice.\n"
 PROMPT = "---\ndescription: A summary.\n---\nSummarise $1\n"
@@ -27,6 +28,17 @@ def accepted(wins: int = 9, losses: int = 0) -> GateResult:
     )  # fmt: skip
 
 
+def propose(
+    home: Home, job: str, harness: Mapping[str, str | None], *, scenario: str = "default", reason: str = "a rule"
+) -> Release:
+    """An accepted candidate that waits, made from the head."""
+    releases = Releases.open(home)
+    head = releases.head(scenario)
+    parent = head.id if head else BASE_RELEASE
+    made = Candidate(scenario=scenario, parent=parent, reason=reason, recipe="playbook", job=job, harness=harness)
+    return releases.propose(made, accepted())
+
+
 def publish(
     home: Home,
     job: str = "job_1",
@@ -36,11 +48,8 @@ def publish(
     reason: str = "rule added: Use uv, not pip.",
 ) -> Release:
     """The next release of a scenario's chain."""
-    releases = Releases.open(home)
-    head = releases.head(scenario)
-    parent = head.id if head else BASE_RELEASE
-    made = Candidate(scenario=scenario, parent=parent, reason=reason, recipe="playbook", job=job, harness=harness)
-    return releases.publish(releases.propose(made, accepted()), parent)
+    waits = propose(home, job, harness, scenario=scenario, reason=reason)
+    return Releases.open(home).publish(waits, waits.parent)
 
 
 def delivered(home: Home, release_id: str | None = None, scenario: str = "default") -> Delivery:

@@ -129,14 +129,14 @@ def test_no_provider_needs_no_check(reef_home: Home) -> None:
     ("version", "said"),
     [("v26.12.1", "26.12.1"), ("v20.20.2", "20.20.2; Pi gets a newer one of its own"), ("garbage", "no Node.js")],
 )
-def test_node(bare_path: Path, version: str, said: str) -> None:
+def test_node(bare_path: Path, reef_home: Home, version: str, said: str) -> None:
     program(bare_path, "node", f"echo {version}")
     program(bare_path, "npm", "echo 11")
-    assert checks.node().detail.startswith(said)
+    assert checks.node(reef_home).detail.startswith(said)
 
 
-def test_no_node_is_a_warning(bare_path: Path) -> None:
-    assert checks.node().state == "warn"
+def test_no_node_is_a_warning(bare_path: Path, reef_home: Home) -> None:
+    assert checks.node(reef_home).state == "warn"
 
 
 def test_a_command_off_the_path_is_a_warning(bare_path: Path) -> None:

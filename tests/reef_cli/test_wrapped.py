@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from adapters import active, delivery, receipt
-from adapters.plan import Upgrade
+from adapters import active, agent, delivery, receipt
+from adapters.plan import OnDaemonDown, Upgrade
 from adapters.session import Place
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home
@@ -46,8 +47,8 @@ class Case:
         assert self._daemon is not None
         return self._daemon
 
-    def install(self, upgrade: Upgrade = "auto") -> None:
-        agents.install(self.home, scenario=self.scenario, upgrade=upgrade)
+    def install(self, upgrade: Upgrade = "auto", on_daemon_down: OnDaemonDown = "fail") -> None:
+        agents.install(self.home, scenario=self.scenario, upgrade=upgrade, on_daemon_down=on_daemon_down)
 
     def run(self, *words: str, **options: Any) -> agents.Seen:
         return agents.run(self.home, *words, **options)
@@ -117,7 +118,25 @@ def test_it_becomes_the_agent(case: Case, tmp_path: Path) -> None:
         subprocess.run(["sh", "-c", key], capture_output=True, text=True, check=True).stdout == case.daemon.agent_token
     )
     assert seen.told["reef"]["release"]["release_id"] == "base"
-    assert seen.told["environment"]["PI_OFFLINE"] == "1"
+    environment = seen.told["environment"]
+    assert (environment["PI_OFFLINE"], environment["REEF_SCENARIO"]) == ("1", case.scenario)
+    assert environment["REEF_RUN"] == headers["x-reef-tag-run"]
+    assert environment["REEF_HOME"] == str(case.home.root)
+
+
+def test_on_the_persons_configuration_all_comes_as_arguments(case: Case) -> None:
+    """But not before Pi's own commands."""
+    agents.install(case.home, scenario=case.scenario, mode="overlay")
+    case.publish()
+    seen = case.run("-p", "x")
+    directory = seen.told["environment"]["REEF_SESSION_DIRECTORY"]
+    assert seen.told["arguments"] == [
+        "-e", f"{directory}/extensions/reef.ts", "--append-system-prompt", f"{directory}/RULES.md",
+        "--skill", f"{directory}/skills", "--prompt-template", f"{directory}/prompts", "--model", "reef/default",
+        "-p", "x",
+    ]  # fmt: skip
+    assert "PI_CODING_AGENT_DIR" not in seen.told["environment"]
+    assert case.run("mcp", "list").told["arguments"] == ["mcp", "list"]
 
 
 def test_it_starts_the_daemon(alone: Case) -> None:
@@ -240,6 +259,28 @@ def test_what_is_not_taken_is_told(case: Case, upgrade: str) -> None:
     assert case.run().told["reef"]["release"]["release_id"] == first.id
 
 
+def test_what_an_agent_has_no_place_for_is_said_before_it_starts(case: Case, own_pi: Path) -> None:
+    said = json.loads(own_pi.read_text())
+    own_pi.write_text(json.dumps({**said, "silent": True}))
+    assert case.run().err == ""
+    case.publish(reason="a rule\x1b[31m")
+    assert case.run().err == "Reef: release r1 · a rule?[31m · accepted 9\u20130\n"
+    assert case.run().err == ""
+    case.install(upgrade="pinned")
+    case.publish("job_2", {"rules.md": "More.\n"}, reason="a second rule")
+    assert case.run().err == "Reef: release r2 · a second rule · accepted 9\u20130 · reef harness update takes it\n"
+
+
+@pytest.fixture
+def own_pi(case: Case) -> Iterator[Path]:
+    """The person's own description of Pi, which is Reef's."""
+    folder = case.home.root / "adapters"
+    shutil.copytree(agent.load(case.home, "pi").folder, folder)
+    (folder / "adapter.json").rename(folder / "pi.json")
+    yield folder / "pi.json"
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize(("answer", "number"), [("y", 2), ("n", 1), ("", 1)])
 def test_asking(case: Case, answer: str, number: int) -> None:
     case.install(upgrade="ask")
@@ -289,6 +330,17 @@ def test_without_a_daemon_the_last_good_release_runs(alone: Case) -> None:
     assert "release r1 will answer once the daemon runs" in seen.err
 
 
+def test_without_a_daemon_reef_is_bypassed_where_that_was_chosen(alone: Case) -> None:
+    alone.install(on_daemon_down="bypass")
+    with running_daemon(alone.home):
+        assert alone.run().told["reef"]
+    alone.home.config.write_text("server: {port: nonsense}\n")
+    seen = alone.run("-p", "x", environment={"PLAIN": "1", "EXIT": "7"})
+    assert (seen.code, seen.told["arguments"]) == (7, ["-p", "x"])
+    assert not {"PI_CODING_AGENT_DIR", "REEF_RUN"} & seen.told["environment"].keys()
+    assert "the daemon did not start: exit code 2; Pi runs without it" in seen.err
+
+
 def test_without_a_daemon_or_a_release_it_refuses(alone: Case) -> None:
     alone.home.config.write_text("server: {port: nonsense}\n")
     seen = alone.run()
@@ -316,6 +368,7 @@ def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
             self.wfile.write(body)
 
     home.socket.unlink(missing_ok=True)
+    home.agent_token.write_text("token")
     with serving(UnixStreamServer(str(home.socket), Liar)):
         yield
     home.socket.unlink()

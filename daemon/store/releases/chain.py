@@ -3,15 +3,17 @@
 Whatever is read here is proved first (`Links`). Weights are also checked byte by byte.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from daemon.core.errors import BadWeights
+from daemon.core.errors import BadWeights, Untrusted
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
 from daemon.store.pages import page_size
 from daemon.store.releases import commits, history, lfs
+from daemon.store.releases.content import acts
 from daemon.store.releases.links import HEADS, Links, Tip, ref_of
 from daemon.store.releases.objects import Reader
 from daemon.store.releases.weights import LORA_PATH
@@ -62,6 +64,24 @@ class Chain(Links):
             tip = self._tip(reader, scenario)
         return Standing(replace(tip.head.release, head=True) if tip.head else None, tip.trouble)
 
+    def pinned(self, scenario: str) -> Release | None:
+        """What the scenario's clients are held at; None: they follow the head. Raises Untrusted."""
+        with Reader(self._repository) as reader:
+            tip = self._tip(reader, scenario)
+            found = self._pinned(reader, scenario, tip)
+            return replace(found.release, head=found.release.id == tip.id) if found else None
+
+    def serving(self, scenario: str) -> Release | None:
+        """What clients run: the pinned release, or the head, also where the pin cannot be trusted; None: the base."""
+        with suppress(Untrusted):
+            if pinned := self.pinned(scenario):
+                return pinned
+        return self.head(scenario)
+
+    def acts(self, release: Release) -> str | None:
+        """That it changes what can act by itself, and names it, against what it was made from; None: it does not."""
+        return acts(self.before(release), release)
+
     def get(self, scenario: str, id: str) -> Release:
         """A release of the chain, by its id or number (``r5``), or a candidate; one that was released since is found
         under its old id.
@@ -108,6 +128,24 @@ class Chain(Links):
                 rows += [row for row in candidates if row.state in wanted and (until is None or row.created_ns < until)]
         rows.sort(key=lambda row: row.created_ns, reverse=True)
         return rows[:size], str(rows[size - 1].created_ns) if len(rows) > size else None
+
+    def since(
+        self, scenario: str, after: int, limit: int, *, records: frozenset[str] | None = None
+    ) -> tuple[_Rows, bool]:
+        """Releases of the chain after a number, the oldest first, and whether more follow. ``records``: only those
+        that learned from one of them. Their files are not read.
+        """
+        size = page_size(limit)
+        rows: _Rows = []
+        with Reader(self._repository) as reader:
+            tip = self._tip(reader, scenario)
+            while tip.head is not None and after < tip.number and len(rows) <= size:
+                upto = min(after + size + 1, tip.number)
+                names = history.commits(self.path, tip.head.commit, skip=tip.number - upto, count=upto - after)
+                page = [commits.linked(reader, name, self._signer.public).release for name in reversed(names)]
+                rows += [row for row in page if records is None or records & set(row.records)]
+                after = upto
+        return rows[:size], len(rows) > size
 
     def _released(self, reader: Reader, tip: Tip, until: int | None, count: int) -> _Rows:
         assert tip.head is not None

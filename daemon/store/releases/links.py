@@ -25,6 +25,8 @@ from daemon.store.releases.seen import Seen
 
 HEADS: Final = "refs/reef/"
 CANDIDATES: Final = "refs/reef-candidates/"
+#: The release that a scenario's clients are held at.
+PINS: Final = "refs/reef-pins/"
 _PARENT: Final = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 
 
@@ -49,6 +51,10 @@ def ref_of(scenario: str) -> str:
     """``work/api`` becomes ``refs/reef/work%2Fapi``: else no scenario could be called ``work`` beside it."""
     name = quote(scenario, safe="._-")
     return HEADS + (f"{name[:-5]}%2Elock" if name.endswith(".lock") else name)
+
+
+def pin_of(scenario: str) -> str:
+    return PINS + ref_of(scenario).removeprefix(HEADS)
 
 
 class Links:
@@ -104,6 +110,23 @@ class Links:
             raise Untrusted(f"{release.id} says it follows {release.parent}, it stands after {parent}")
         return snapshot
 
+    def _pinned(self, reader: Reader, scenario: str, tip: Tip) -> Snapshot | None:
+        """The link that a pin names. Raises Untrusted for a pin that names none."""
+        at = self._repository.ref(pin_of(scenario))
+        if at is None:
+            return None
+        snapshot = self._proved(reader, scenario, at)
+        number = snapshot.release.number
+        if number > tip.number or self._at(tip, number) != at:
+            raise Untrusted(f"{scenario}: the pin names {snapshot.release.id}, which is not in the chain")
+        return snapshot
+
+    def _at(self, tip: Tip, number: int) -> str | None:
+        """The commit of a link, by its number."""
+        assert tip.head is not None
+        names = history.commits(self.path, tip.head.commit, skip=tip.number - number, count=1)
+        return names[0] if names else None
+
     def _again(self, reader: Reader, release: Release) -> Snapshot:
         """The snapshot of a release that was read before, proved now."""
         if release.commit is None:
@@ -120,8 +143,8 @@ class Links:
         if number == 0:
             return self._find_candidate(reader, scenario, id, tip)
         if number and tip.head is not None and number <= tip.number:
-            names = history.commits(self.path, tip.head.commit, skip=tip.number - number, count=1)
-            snapshot = self._proved(reader, scenario, names[0]) if names else None
+            name = self._at(tip, number)
+            snapshot = self._proved(reader, scenario, name) if name else None
             if snapshot is not None and id in (snapshot.release.id, f"r{number}"):
                 return snapshot
         raise self._not_found(scenario, id)

@@ -8,12 +8,12 @@ person's.
 import hashlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from daemon.core import sshsig
-from daemon.core.errors import Conflict, NotFound, RecipeError
+from daemon.core.errors import Conflict, GateRefused, NotFound, RecipeError
 from daemon.core.paths import Home
 from daemon.core.plaintext import one_line
 from daemon.core.releases import (
@@ -23,24 +23,21 @@ from daemon.core.releases import (
     Release,
     ReleaseKind,
     ReleaseState,
-    Verdict,
 )
-from daemon.store.releases import commits, texts
-from daemon.store.releases.chain import Chain
+from daemon.store.releases import commits
+from daemon.store.releases.archive import Archiving
 from daemon.store.releases.commits import Snapshot
+from daemon.store.releases.content import LONGEST_REASON, acts, content, described
 from daemon.store.releases.git import NONE, Move, Repository
-from daemon.store.releases.links import CANDIDATES, HEADS, Tip, ref_of
+from daemon.store.releases.links import CANDIDATES, HEADS, Tip, pin_of, ref_of
 from daemon.store.releases.objects import Reader, Writer
-from daemon.store.releases.weights import put_weights
 
-#: Shown in lists, notices and Git's own log: one line, which acts on no terminal.
-_LONGEST_REASON: Final = 500
 _JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 #: Tips that were cut off, because they could not be proved, when the chain went on without them.
 _CUT: Final = "refs/reef-cut/"
 
 
-class Releases(Chain):
+class Releases(Archiving):
     """All scenarios' releases of one home. Blocking: call it off the event loop; safe beside other processes."""
 
     @classmethod
@@ -65,13 +62,12 @@ class Releases(Chain):
                 return known  # its parent may be the very release it became
             parent = self._parent(reader, candidate)
             writer = Writer(self._repository)
-            blobs, files = self._content(writer, candidate, parent)
-            weights = parent.release.weights if parent else None
-            if candidate.lora is not None:
-                weights = put_weights(candidate, writer, self._lfs, blobs=blobs, files=files)
-        release = _described(candidate, gate, state, note)
+            blobs, files, weights = content(writer, self._lfs, candidate, parent)
+        release = described(candidate, gate, state, note)
         mark = hashlib.sha256(f"{candidate.job} {release.created_ns} {sorted(files.items())}".encode()).hexdigest()[:8]
         release = replace(release, id=f"r0-{mark}", files=files, weights=weights)
+        if state is ReleaseState.PENDING and not note:
+            release = replace(release, note=acts(parent.release if parent else None, release) or "")
         made = commits.make(writer, self._signer, release, blobs, parent=parent.commit if parent else None)
         writer.settle()
         with self._repository.locked() as lock, Reader(self._repository) as reader:
@@ -80,10 +76,11 @@ class Releases(Chain):
             self._repository.move([Move(CANDIDATES + candidate.job, made.commit, NONE)], lock)
         return made.release
 
-    def publish(self, proposed: Release, expected_head: str) -> Release:
+    def publish(self, proposed: Release, expected_head: str, *, by_person: bool = False) -> Release:
         """Make a candidate the head of its chain, unless its job was released before: then that release, unchanged.
 
-        Raises Conflict when the head is not ``expected_head``, or not what the candidate was made from.
+        Raises Conflict when the head is not ``expected_head``, or not what the candidate was made from; GateRefused
+        for one that changes what can act by itself, unless ``by_person``: then a person has said yes to it.
         """
         scenario = proposed.scenario
         assert proposed.commit is not None
@@ -100,6 +97,8 @@ class Releases(Chain):
                     hint=f"reef releases diff {proposed.id}; another run of the recipe starts from the new head",
                 )
             kept = self._again(reader, proposed)
+            if not by_person and (what := acts(tip.head.release if tip.head else None, kept.release)):
+                raise GateRefused(f"{proposed.id} waits for a person: {what}", hint=f"reef releases diff {proposed.id}")
             release = replace(kept.release, kind=proposed.kind, id=f"r{tip.number + 1}-{proposed.id.partition('-')[2]}")
             made = self._extend(tip, release, kept.blobs, lock)
             return made.release
@@ -121,8 +120,9 @@ class Releases(Chain):
             self._repository.move([Move(CANDIDATES + found.release.job, made.commit, found.commit)], lock)
             return made.release
 
-    def rollback(self, scenario: str, to: str | None = None, reason: str = "") -> Release:
-        """Release an earlier snapshot again; None: the one before the head, ``base``: nothing evolved.
+    def rollback(self, scenario: str, to: str | None = None, reason: str = "", *, pin: bool = False) -> Release:
+        """Release an earlier snapshot again; None: the one before the head, ``base``: nothing evolved. Clients that
+        are held at a release, or will be (``pin``), are held at this one, in the same step.
 
         Raises NotFound, Conflict when there is nothing to go back from.
         """
@@ -144,12 +144,30 @@ class Releases(Chain):
                 kind=ReleaseKind.ROLLBACK,
                 parent=tip.id,
                 created_ns=0,
-                reason=one_line(reason, _LONGEST_REASON) or f"back to {to}",
+                reason=one_line(reason, LONGEST_REASON) or f"back to {to}",
                 weights=restored.weights if restored else None,
                 files=restored.files if restored else {},
                 restores=to,
             )
-            return self._extend(tip, release, target.blobs if target else {}, lock).release
+            held = self._repository.ref(pin_of(scenario))
+            pins = [pin_of(scenario)] if pin or held else []
+            return self._extend(tip, release, target.blobs if target else {}, lock, beside=pins).release
+
+    def pin(self, release: Release) -> None:
+        """Hold the scenario's clients at a release of its chain. Raises Conflict for a candidate."""
+        if release.state is not ReleaseState.RELEASED or release.commit is None:
+            raise Conflict(f"{release.id} was never released", hint=f"reef releases approve {release.id}")
+        name = pin_of(release.scenario)
+        with self._repository.locked() as lock:
+            self._repository.move([Move(name, release.commit, self._repository.ref(name) or NONE)], lock)
+
+    def unpin(self, scenario: str) -> bool:
+        """Let clients follow the head again; whether they were held."""
+        name = pin_of(scenario)
+        with self._repository.locked() as lock:
+            if held := self._repository.ref(name):
+                self._repository.move([Move(name, NONE, held)], lock)
+        return held is not None
 
     def tidy(self) -> None:
         """Housekeeping, once a start: pack objects when there are many, drop what killed writers left."""
@@ -158,8 +176,10 @@ class Releases(Chain):
 
     # -- under the lock -----------------------------------------------------------------------------
 
-    def _extend(self, tip: Tip, release: Release, blobs: Mapping[str, str], lock: int) -> Snapshot:
-        """Commit ``release`` on the head and move the ref there."""
+    def _extend(
+        self, tip: Tip, release: Release, blobs: Mapping[str, str], lock: int, *, beside: Sequence[str] = ()
+    ) -> Snapshot:
+        """Commit ``release`` on the head and move the ref there, and those ``beside``."""
         before = tip.head.release.created_ns if tip.head else 0
         linked = replace(
             release,
@@ -175,6 +195,7 @@ class Releases(Chain):
         writer.settle()
         ref = ref_of(release.scenario)
         moves = [Move(ref, made.commit, tip.at or NONE), *self._without_candidate(release.job)]
+        moves += [Move(name, made.commit, self._repository.ref(name) or NONE) for name in beside]
         if tip.at and (tip.head is None or tip.at != tip.head.commit):
             cut = f"{_CUT}{ref.removeprefix(HEADS)}/{tip.at[:12]}"
             if self._repository.ref(cut) is None:
@@ -203,54 +224,8 @@ class Releases(Chain):
         done = self._published(reader, candidate.scenario, candidate.job, tip)
         return replace(done.release, head=done.release.id == tip.id) if done else None
 
-    # -- a candidate's content ----------------------------------------------------------------------
-
     def _parent(self, reader: Reader, candidate: Candidate) -> Snapshot | None:
         if candidate.parent == BASE_RELEASE:
             return None
         tip = self._tip(reader, candidate.scenario)
         return self._find(reader, candidate.scenario, candidate.parent, tip)
-
-    def _content(
-        self, writer: Writer, candidate: Candidate, parent: Snapshot | None
-    ) -> tuple[dict[str, str], dict[str, str]]:
-        """Path → blob and path → sha256 of the incumbent's snapshot with the candidate's harness changes."""
-        blobs = dict(parent.blobs) if parent else {}
-        files = dict(parent.release.files) if parent else {}
-        before = dict(files)
-        for path, text in candidate.harness.items():
-            full = f"harness/{path}"
-            if text is None:
-                blobs.pop(full, None)
-                files.pop(full, None)
-                continue
-            texts.check(path, text)
-            content = text.encode()
-            blobs[full], files[full] = writer.blob(content), hashlib.sha256(content).hexdigest()
-        texts.check_count(files)
-        if files == before and candidate.lora is None:
-            raise RecipeError(f"job {candidate.job} proposes what {candidate.parent} is already")
-        return blobs, files
-
-
-def _described(candidate: Candidate, gate: GateResult | None, state: ReleaseState, note: str) -> Release:
-    accepted = gate is not None and gate.verdict is Verdict.ACCEPT
-    return Release(
-        id="",
-        scenario=candidate.scenario,
-        number=0,
-        kind=ReleaseKind.LEARNED if accepted else ReleaseKind.UNPROVEN,
-        parent=candidate.parent,
-        created_ns=time.time_ns(),
-        reason=one_line(candidate.reason, _LONGEST_REASON),
-        recipe=candidate.recipe,
-        job=candidate.job,
-        config=candidate.config,
-        records=candidate.records,
-        reports=candidate.reports,
-        instructions=candidate.instructions,
-        gate=gate,
-        environment=candidate.environment,
-        state=state,
-        note=note,
-    )

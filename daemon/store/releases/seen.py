@@ -16,7 +16,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
 class Seen:
-    """One small file. `note` only under the repository's lock."""
+    """One small file. Changed only under the repository's lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,6 +29,13 @@ class Seen:
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
         return {name: row for name, row in seen.items() if _COMMIT.fullmatch(row[1])}
+
+    def forget(self, scenario: str) -> None:
+        """Its chain ends here, and that is meant."""
+        seen = self.all()
+        if seen.pop(scenario, None) is not None:
+            with suppress(OSError):
+                write_private(self._path, json.dumps(seen).encode())
 
     def note(self, release: Release) -> None:
         assert release.commit is not None

@@ -1,27 +1,30 @@
-"""What a harness may hold: text that an agent reads, and nothing that can act (SECURITY 7).
+"""What a harness may hold. Of a recipe: text that an agent reads, and nothing that can act (SECURITY 7).
 
 Recipes write harnesses out of what they have read, so capability is cut here rather than judged: a few Markdown files,
 a closed list of fields, no hidden characters, bounded lengths. Loosening this lets a web page that an agent once read
-run code on the person's machine.
+run code on the person's machine. A person may propose every kind of `daemon.core.harness`; what can act is released
+only by their yes to it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import yaml
 
-from daemon.core import playbook
+from daemon.core import harness, playbook
 from daemon.core.errors import RecipeError
+from daemon.core.harness import BELOW, Entry, Kind
 from daemon.core.plaintext import hidden
+from daemon.store.releases import lfs
 
-_NAME: Final = r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?"
-_SKILL: Final = re.compile(rf"skills/({_NAME})/SKILL\.md")
-_PROMPT: Final = re.compile(rf"prompts/{_NAME}\.md")
-_PLACES: Final = "playbook.md, rules.md, skills/NAME/SKILL.md and prompts/NAME.md"
+_SKILL_FILE: Final = "SKILL.md"
+_PLACES: Final = (
+    "playbook.md, rules.md, memory/NAME.md, skills/NAME/SKILL.md (and skills/NAME/*.md) and prompts/NAME.md"
+)
 #: Bytes a file may have, files a harness may have.
 _LARGEST: Final = 15_000
-_LARGEST_PLAYBOOK: Final = 64_000
+_LARGER: Final = {Kind.PLAYBOOK: 64_000, Kind.EXTENSION: 200_000}
 _MOST: Final = 200
 _LONGEST_DESCRIPTION: Final = 1024
 _FIELDS: Final = {"name", "description", "triggers"}
@@ -34,13 +37,21 @@ _ACTS: Final = (
 )
 
 
-def check(path: str, text: str) -> None:
+def check_place(path: str, *, person: bool = False) -> Entry:
+    """What the file is, when a recipe may propose or remove it, or a person. Raises RecipeError that names it."""
+    found = harness.entry(path)
+    if found is None and person:
+        raise RecipeError(f"harness/{path}: a harness has no such file", hint=f"it holds {harness.PLACES}")
+    if found is None or not (found.kind.is_text or person):
+        raise RecipeError(f"harness/{path}: a recipe proposes text only: {_PLACES}", hint=_why(path))
+    return found
+
+
+def check(path: str, text: str, *, person: bool = False) -> None:
     """Return when this file may be in a harness. Raises RecipeError that names the file and what is wrong with it."""
-    skill = _SKILL.fullmatch(path)
-    if not (path in (playbook.PATH, "rules.md") or skill or _PROMPT.fullmatch(path)):
-        raise RecipeError(f"harness/{path}: this version releases text only: {_PLACES}", hint=_why(path))
+    found = check_place(path, person=person)
     size = len(text.encode("utf-8", "replace"))
-    limit = _LARGEST_PLAYBOOK if path == playbook.PATH else _LARGEST
+    limit = _LARGER.get(found.kind, _LARGEST)
     if size > limit:
         raise RecipeError(f"harness/{path}: {size} bytes, at most {limit} are read by an agent")
     if (at := hidden(text, keep="\n\t")) is not None:
@@ -49,21 +60,54 @@ def check(path: str, text: str) -> None:
             f"harness/{path}, line {line}: the hidden character U+{ord(text[at]):04X}",
             hint="agents read what a person cannot see there; write it without",
         )
+    if found.kind.is_text:
+        _check_inert(path, text)
+    try:
+        _check_form(found, text)
+    except ValueError as error:
+        raise RecipeError(f"harness/{path}: {error}") from None
+
+
+def check_tree(paths: Iterable[str]) -> None:
+    """Return when a snapshot's ``paths`` make a harness together. Raises RecipeError."""
+    files = sorted((path.removeprefix(BELOW) for path in paths if path.startswith(BELOW)), key=str.casefold)
+    if len(files) > _MOST:
+        raise RecipeError(f"the harness has {len(files)} files, at most {_MOST} are let in")
+    known: dict[str, str] = {}
+    for path in files:
+        found = harness.entry(path)
+        if found and found.kind is Kind.SKILL and f"skills/{found.name}/{_SKILL_FILE}" not in files:
+            raise RecipeError(f"harness/{path}: the skill has no {_SKILL_FILE}")
+        if other := known.get(path.casefold()):
+            raise RecipeError(f"harness/{path}: some file systems take it for harness/{other}")
+        if above := next((folder for folder in _above(path.casefold()) if folder in known), None):
+            raise RecipeError(f"harness/{path}: harness/{known[above]} is a file, not a folder")
+        known[path.casefold()] = path
+
+
+def _above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _check_inert(path: str, text: str) -> None:
     for pattern, what in _ACTS:
         if found := pattern.search(text):
             raise RecipeError(f"harness/{path}: {what}: {found[0][:60]!r}", hint="say it in words")
-    if path == playbook.PATH:
-        try:
-            playbook.parse(text)
-        except ValueError as error:
-            raise RecipeError(f"harness/{path}: {error}") from None
-    elif skill:
-        _check_skill(path, skill[1], text)
 
 
-def check_count(files: Mapping[str, str]) -> None:
-    if len(files) > _MOST:
-        raise RecipeError(f"the harness has {len(files)} files, at most {_MOST} are let in")
+def _check_form(found: Entry, text: str) -> None:
+    """Raises ValueError, RecipeError."""
+    if found.kind is Kind.PLAYBOOK:
+        playbook.parse(text)
+    elif found.kind is Kind.CONFIG:
+        harness.config(text)
+    elif found.kind is Kind.MCP:
+        harness.mcp(text)
+    elif found.kind is Kind.EXTENSION and lfs.is_large(found.path):
+        raise ValueError("a file of this name is weights in a release")
+    elif found.file == _SKILL_FILE:
+        _check_skill(found.path, found.name, text)
 
 
 def _why(path: str) -> str:

@@ -1,6 +1,6 @@
 // Reef inside Pi: which release runs, what is new, and /good, /bad, /note for the last answer.
-// Facts of this run are in reef.json beside models.json; the token is read from Reef's own file and kept nowhere else.
-import { readFileSync } from "node:fs";
+// Facts of this run are in reef.json in its folder; the token is read from Reef's own file and kept nowhere else.
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 
@@ -25,7 +25,11 @@ const RECEIPT = "x-reef-agent-record-id";
 const ENTRY = "reef";
 
 export default function reef(pi: ExtensionAPI) {
-	const run: Run = JSON.parse(readFileSync(join(process.env.PI_CODING_AGENT_DIR ?? ".", "reef.json"), "utf8"));
+	const folder = process.env.REEF_SESSION_DIRECTORY ?? process.env.PI_CODING_AGENT_DIR ?? ".";
+	const run: Run = JSON.parse(readFileSync(join(folder, "reef.json"), "utf8"));
+	// On the person's own configuration there is no models.json of ours.
+	const provider = join(folder, "provider.json");
+	if (existsSync(provider)) pi.registerProvider("reef", JSON.parse(readFileSync(provider, "utf8")).providers.reef);
 	// Receipts of the last answer: all requests since the person last spoke.
 	let receipts: string[] = [];
 	let answered = true;

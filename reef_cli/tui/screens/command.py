@@ -36,6 +36,7 @@ class CommandRun(Pages):
         self.list.follow = True
 
     def on_mount(self) -> None:
+        super().on_mount()
         self.run_worker(self._run())
 
     def rows(self, width: int) -> Sequence[Row]:

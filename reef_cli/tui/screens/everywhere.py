@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from daemon.core.errors import ReefError
 from reef_cli.tui import clipboard
-from reef_cli.tui.choices import Choice, choices
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.command import CommandRun
-from reef_cli.tui.screens.palette import Palette
 from reef_cli.tui.settings import keep
 from reef_cli.tui.text import one_line
 from reef_cli.tui.themes import Theme
 
 if TYPE_CHECKING:
+    from reef_cli.tui.choices import Choice
     from reef_cli.tui.screens.panel import Panel
 
 #: For a newcomer. What is in braces is an action's id, and becomes its key.
@@ -55,7 +53,12 @@ def switch_hints(panel: "Panel") -> None:
 
 
 def palette(panel: "Panel") -> None:
-    def chosen(choice: Choice | None) -> None:
+    """Imported here, as are the key's help and the dialogs where they open: the first paint does without them."""
+    from reef_cli.tui.choices import choices
+    from reef_cli.tui.screens.command import CommandRun
+    from reef_cli.tui.screens.palette import Palette
+
+    def chosen(choice: "Choice | None") -> None:
         if choice is None:
             return
         match choice.kind:

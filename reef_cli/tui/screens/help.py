@@ -16,10 +16,15 @@ from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
 _KEY_WIDTH, _TWIN_WIDTH, _WIDE = 12, 27, 64
+#: Columns of the terminal that are not the lines': the frame, its padding, the scroll bar, what stands left of a row.
+_AROUND = 7
 
 
 class Pages(ModalScreen[None]):
-    """Lines of the terminal's width, wrapped again when that changes; nothing is cut."""
+    """Lines of the terminal's width, wrapped again when that changes; nothing is cut.
+
+    They are made before the first paint, which has them at once.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", show=False),
@@ -47,12 +52,14 @@ class Pages(ModalScreen[None]):
         raise NotImplementedError
 
     def draw(self) -> None:
-        width = self.list.scrollable_content_region.width - 2
-        if self.is_attached and width > 0:
-            self.list.all(self.rows(width))
+        if self.is_attached:
+            self.list.all(self.rows(max(self.app.size.width - _AROUND, 1)))
+
+    def on_mount(self) -> None:
+        self.draw()
 
     def on_resize(self, event: Resize) -> None:
-        self.call_after_refresh(self.draw)
+        self.draw()
 
     def action_move(self, step: int) -> None:
         self.list.to((self.list.window.index(self.list.cursor) or 0) + step)

@@ -19,8 +19,6 @@ from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
 from reef_cli.tui.screens import everywhere
-from reef_cli.tui.screens.dialogs import Confirm
-from reef_cli.tui.screens.help import Help
 from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
@@ -49,15 +47,23 @@ async def off_loop(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwar
 
 
 class Repeating:
-    """Work that is asked for again and again: never twice at once, and once more after the last time asked."""
+    """Work that is asked for again and again: never twice at once, and once more after the last time asked.
 
-    def __init__(self, panel: "Panel", work: Callable[[], Awaitable[None]]) -> None:
+    It is not done at all while ``wanted`` says no.
+    """
+
+    def __init__(
+        self, panel: "Panel", work: Callable[[], Awaitable[None]], wanted: Callable[[], bool] = lambda: True
+    ) -> None:
         self._panel = panel
         self._work = work
+        self._wanted = wanted
         self._asked = False
         self._busy = False
 
     def ask(self) -> None:
+        if not self._wanted():
+            return
         self._asked = True
         if not self._busy:
             self._busy = True
@@ -93,7 +99,7 @@ class Panel(Screen[None]):
         self.hint = Hint()
         self.said = Line(wraps=True)
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
-        self.reload = Repeating(self, self.load)
+        self.reload = Repeating(self, self.load, lambda: self.shown)
         self._unknown = ""
 
     def compose(self) -> ComposeResult:
@@ -110,6 +116,13 @@ class Panel(Screen[None]):
         self.daemon_changed()
         if self.alone or self.desk.lost is None:
             self.reload.ask()
+
+    @property
+    def shown(self) -> bool:
+        """Whether any of it is in view. What is not loads and draws nothing: it does when it comes back."""
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else stack
+        return not any(isinstance(screen, Panel) or screen.has_class("full") for screen in above)
 
     # -- for the screens ----------------------------------------------------------------------------
 
@@ -189,6 +202,8 @@ class Panel(Screen[None]):
             else:
                 self.say("nothing was changed")
 
+        from reef_cli.tui.screens.dialogs import Confirm
+
         self.app.push_screen(Confirm(question), answered)
 
     # -- keys that mean the same everywhere -----------------------------------------------------------
@@ -262,6 +277,8 @@ class Panel(Screen[None]):
             self.do_back()
 
     def do_help(self) -> None:
+        from reef_cli.tui.screens.help import Help
+
         self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
 
     def do_suspend(self) -> None:

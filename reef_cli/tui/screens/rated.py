@@ -1,4 +1,7 @@
-"""Feedback keys of a screen: what they are about, and that it shows at once that it waits."""
+"""Feedback keys of a screen: what they are about, and that it shows at once that it waits.
+
+The dialogs are imported when one is asked for: the first paint does without them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +10,6 @@ from daemon.core.errors import ReefError
 from reef_cli import questions
 from reef_cli.scoring import Scale, scored, without
 from reef_cli.tui.screens.panel import Panel, off_loop
-from reef_cli.tui.screens.saying import Mark, Note, Task
 from reef_cli.tui.text import inert, one_line
 
 #: They need something to be about.
@@ -71,6 +73,8 @@ class Rated(Panel):
         self.redraw()
 
     def do_score(self) -> None:
+        from reef_cli.tui.screens.saying import Mark
+
         rows, scale = self.meant(), self._scale()
         assert scale is not None  # `blocked` asks first
 
@@ -83,6 +87,8 @@ class Rated(Panel):
         self.app.push_screen(Mark(self.named(), scale), score)
 
     def do_note(self) -> None:
+        from reef_cli.tui.screens.saying import Note
+
         rows, ratings = self.meant(), self.desk.ratings
 
         def earlier() -> list[str]:
@@ -103,6 +109,8 @@ class Rated(Panel):
         self.run_worker(self._asking(self.meant()[0]))
 
     async def _asking(self, row: Mapping[str, Any]) -> None:
+        from reef_cli.tui.screens.saying import Task
+
         client = self.desk.client
         find = questions.question if "receipt" in row else questions.of_session
         try:

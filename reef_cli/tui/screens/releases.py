@@ -28,8 +28,8 @@ from reef_cli.tui.window import Row
 _MOST = 200
 #: A file's diff of more lines than this is folded at first.
 _LONG = 200
-_STYLES = {"released": "", "pending": "warning", "rejected": "dim", "inconclusive": "dim"}
-_STATES = {"pending": "? pending", "rejected": "x rejected", "inconclusive": "~ inconclusive"}
+_STYLES = {"released": "", "pending": "warning", "rejected": "dim", "inconclusive": "dim", "kept": "dim"}
+_STATES = {"pending": "? pending", "rejected": "x rejected", "inconclusive": "~ inconclusive", "kept": "= kept"}
 
 
 class _Deciding(Panel):

@@ -84,6 +84,8 @@ class Trace(Rated, Paged):
         self.draw()
 
     def heard(self, events: Sequence[Event]) -> None:
+        if not self.shown:
+            return
         for event in events:
             if event.name == "live" and event.data["session"] == self.session:
                 self._calls.begin(event.data)
@@ -104,7 +106,8 @@ class Trace(Rated, Paged):
 
     def _update_live(self) -> None:
         self._timer = None
-        self._show()
+        if self.shown:
+            self._show()
 
     # -- drawing ------------------------------------------------------------------------------------
 

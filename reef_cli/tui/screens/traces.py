@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from daemon.core.errors import ReefError, Unreachable
-from daemon.core.rows import Order
+from daemon.core.orders import Order
 from reef_cli.tui.beside import Beside
 from reef_cli.tui.keys import Place
 from reef_cli.tui.listed import COLUMNS, folded, session_row, together, typed
@@ -79,7 +79,7 @@ class Traces(Rated):
         if self.list.follow or not self.list.window.rows:
             rows = self._rows(reversed(told["items"]))
             extra = sum(len(lines) for lines in self.beside.lines.values())
-            self.list.change(lambda _: self.pages.newest(asked, told, rows, extra))
+            self.list.change(lambda _: self.pages.newest(asked, told, rows, extra=extra, view=self.list.view))
             self._count(set())
         if changed or not self.list.window.rows:
             self.daemon_changed()

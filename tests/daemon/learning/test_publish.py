@@ -2,15 +2,15 @@
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from daemon.core.errors import BadWeights, Conflict, EngineUnavailable, GateRefused, NotFound
+from daemon.core.errors import BadWeights, Conflict, EngineUnavailable, GateRefused, NotFound, RecipeError
 from daemon.core.paths import Home
-from daemon.core.releases import Policy, ReleaseKind, ReleaseState, Verdict
+from daemon.core.releases import PERSON, Policy, ReleaseKind, ReleaseState, Verdict
 from daemon.engines.base import LoraFile, ModelFile
 from daemon.learning import publish
 from daemon.server.heads import BASE, Heads
@@ -31,8 +31,11 @@ class Desk:
     told: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.heads = Heads(self.releases, lambda: self.model, self.told.append)
+        self.heads = Heads(self.releases, lambda: self.model, self.tell)
         self.heads.load()
+
+    async def tell(self, event: str, told: dict[str, Any], by: str) -> None:
+        self.told.append(told | {"event": event, "by": by})
 
     async def publish(self, job: str, parent: str = "base", **fields: Any) -> Any:
         policy = fields.pop("policy", Policy.AUTO)
@@ -105,6 +108,114 @@ async def test_review_waits_for_a_person(desk: Desk) -> None:
     release = await publish.approve(desk, "default", waits.id)
     assert (release.kind, desk.serving, desk.heads.waiting()) == (ReleaseKind.LEARNED, release.id, [])
     assert await publish.approve(desk, "default", waits.id) == release
+
+
+async def test_manual_keeps_what_is_accepted_and_asks_nobody(desk: Desk) -> None:
+    kept = await desk.publish("job_1", policy=Policy.MANUAL)
+    assert (kept.state, desk.serving, desk.heads.waiting()) == (ReleaseState.KEPT, "base", [])
+    assert (await desk.publish("job_1", policy=Policy.AUTO)).state is ReleaseState.KEPT
+    release = await publish.approve(desk, "default", kept.id)
+    assert (release.kind, desk.serving) == (ReleaseKind.LEARNED, release.id)
+
+
+# -- a person's proposals -----------------------------------------------------------------------------
+
+MCP = '{"mcpServers": {"docs": {"command": "docs"}}}'
+
+
+async def test_a_persons_proposal_waits_for_their_yes(desk: Desk, again: Any) -> None:
+    waits = await publish.propose(desk, publish.Proposal("default", {"mcp.json": MCP}, reason="docs at hand"))
+    assert (waits.state, waits.recipe, waits.reason, waits.gate) == (ReleaseState.PENDING, PERSON, "docs at hand", None)
+    assert "mcp.json" in waits.note
+    assert desk.told[-1]["by"] == "person"
+    later = again()
+    assert later.heads.waiting() == [waits.id]
+    release = await publish.approve(later, "default", waits.id)
+    assert (release.kind, later.serving, later.heads.waiting()) == (ReleaseKind.UNPROVEN, release.id, [])
+
+
+async def test_the_same_proposal_is_the_same_candidate(desk: Desk) -> None:
+    proposal = publish.Proposal("default", {"rules.md": "Use uv.\n"})
+    waits = await publish.propose(desk, proposal)
+    assert waits.reason == "changed by a person"
+    assert await publish.propose(desk, proposal) == waits
+    release = await publish.approve(desk, "default", waits.id)
+    assert await publish.propose(desk, replace(proposal, parent="base")) == release
+    with pytest.raises(RecipeError, match=f"different from {release.id}"):
+        await publish.propose(desk, proposal)
+    await publish.rollback(desk, "default", "base")
+    assert (await publish.propose(desk, proposal)).id not in (waits.id, release.id)
+
+
+async def test_a_whole_tree_takes_away_what_it_does_not_name(desk: Desk) -> None:
+    head = await desk.publish("job_1", harness={"rules.md": "Use uv.\n", "prompts/plan.md": "Plan.\n"})
+    waits = await publish.propose(desk, publish.Proposal("default", {"rules.md": "Use pip.\n"}, whole=True))
+    assert desk.releases.files(waits) == {"rules.md": "Use pip.\n"}
+    part = await publish.propose(desk, publish.Proposal("default", {"rules.md": "Use pip.\n"}, parent=head.id))
+    assert desk.releases.files(part) == {"rules.md": "Use pip.\n", "prompts/plan.md": "Plan.\n"}
+
+
+async def test_a_recipe_does_not_pass_for_a_person(desk: Desk) -> None:
+    forged = replace(candidate("job_1", harness={"mcp.json": MCP}), recipe=PERSON)
+    with pytest.raises(RecipeError, match="no recipe is a person"):
+        await publish.publish_candidate(desk, forged, ACCEPTED, Policy.AUTO)
+
+
+# -- held ---------------------------------------------------------------------------------------------
+
+
+async def test_a_pin_holds_what_is_served_and_not_what_is_released(desk: Desk, again: Any, tmp_path: Path) -> None:
+    first = await desk.publish("job_1", weights=write_weights(tmp_path / "a", 1))
+    assert await publish.pin(desk, "default", "r1") == first
+    second = await desk.publish("job_2", first.id, weights=write_weights(tmp_path / "b", 2))
+    for one in (desk, again()):
+        assert (one.serving, one.heads.tip("default").release_id) == (first.id, second.id)
+        assert one.heads.served("default").lora == one.releases.lora(first)
+        assert one.heads.rows()[0]["pinned"] == one.heads.held_at("default") == first.id
+    assert await publish.pin(desk, "default", first.id) == replace(first, head=False), "again changes nothing"
+    assert await publish.pin(desk, "default", second.id) == second, "forward needs no new release"
+    assert desk.serving == second.id
+    assert await publish.unpin(desk, "default") == second
+    assert (desk.serving, desk.heads.held_at("default"), again().serving) == (second.id, None, second.id)
+    assert [row["event"] for row in desk.told if row["event"] != "release"] == [
+        "release_pin", "release_pin", "release_pin", "release_unpin",
+    ]  # fmt: skip
+    with pytest.raises(Conflict, match="is not held"):
+        await publish.unpin(desk, "default")
+
+
+async def test_a_pin_at_an_earlier_release_makes_it_again(desk: Desk, again: Any) -> None:
+    """Clients refuse a number lower than one they ran."""
+    first = await desk.publish("job_1")
+    await desk.publish("job_2", first.id)
+    held = await publish.pin(desk, "default", first.id)
+    assert (held.number, held.restores, desk.serving) == (3, first.id, held.id)
+    after = await desk.publish("job_3", held.id)
+    assert (desk.serving, again().serving) == (held.id, held.id)
+    back = await publish.rollback(desk, "default")
+    assert (back.restores, desk.serving, again().serving) == (held.parent, back.id, back.id)
+    assert back.number == after.number + 1
+
+
+async def test_what_cannot_be_pinned_leaves_all_as_it_is(desk: Desk) -> None:
+    with pytest.raises(NotFound):
+        await publish.pin(desk, "default", "r1")
+    waits = await desk.publish("job_1", policy=Policy.REVIEW)
+    with pytest.raises(Conflict):
+        await publish.pin(desk, "default", waits.id)
+    assert (desk.serving, desk.heads.held_at("default")) == ("base", None)
+
+
+async def test_a_pin_that_cannot_be_trusted_is_told_and_the_head_serves(desk: Desk, again: Any) -> None:
+    first = await desk.publish("job_1")
+    other = await desk.publish("job_2", scenario="other")
+    ref = desk.releases.path / "refs/reef-pins/default"
+    ref.parent.mkdir()
+    ref.write_text(f"{other.commit}\n")
+    later = again()
+    assert later.serving == first.id
+    assert "default: its pin is not used" in later.heads.notes()[0]
+    assert await publish.unpin(later, "default") == first
 
 
 async def test_what_the_gate_did_not_accept_is_kept_aside(desk: Desk) -> None:
@@ -215,8 +326,6 @@ async def test_rollback_of_nothing_is_not_found(desk: Desk) -> None:
 
 
 async def test_the_base_is_read_from_the_weights_own_file(desk: Desk, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     made = replace(candidate("job_1", weights=write_weights(tmp_path)), base=None)
     with pytest.raises(BadWeights, match="which model"):  # a file that does not say it
         await publish.publish_candidate(desk, made, ACCEPTED, Policy.AUTO)

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,11 +35,14 @@ class Ticks:
 
 
 @asynccontextmanager
-async def scheduling(bench: Bench, ticks: Ticks, **reef: Any) -> AsyncIterator[Scheduler]:
+async def scheduling(bench: Bench, ticks: Ticks, manual: Collection[str] = (), **reef: Any) -> AsyncIterator[Scheduler]:
     async with bench.running() as jobs:
         stream = Stream(bench.store.learning, lambda _: ())
         catalogue = Catalogue(bench.home, bench.home.root)
-        scheduler = Scheduler(bench.store.learning, jobs, stream, catalogue=catalogue, reef=reef)
+        scheduler = Scheduler(
+            bench.store.learning, jobs, stream,
+            catalogue=catalogue, reef=reef, by_itself=lambda scenario: scenario not in manual,
+        )  # fmt: skip
         task = asyncio.create_task(scheduler.run(ticks.after))
         try:
             yield scheduler
@@ -156,3 +159,15 @@ async def test_a_recipe_that_takes_the_process_down_is_told(bench: Bench) -> Non
     (bench.home.root / "dies.py").write_text("import os; os.write(2, b'goodbye'); os._exit(9)")
     with pytest.raises(RecipeError, match="cannot be asked: goodbye"):
         await Catalogue(bench.home, bench.home.root).describe("dies:X", {})
+
+
+async def test_a_manual_scenario_waits_to_be_told(bench: Bench) -> None:
+    (bench.home.root / "mine.py").write_text(GOOD)
+    ticks, manual = Ticks(), {"default"}
+    noted(bench, "rep_0")
+    async with scheduling(bench, ticks, manual, recipe="mine:MyRecipe"):
+        await looked(ticks)
+        assert jobs_of(bench) == []
+        manual.clear()
+        await looked(ticks)
+        assert len(jobs_of(bench)) == 1

@@ -42,8 +42,9 @@ def say(
     called: str | None = None,
     **changes: Any,
 ) -> str:
-    """One exchange in its own session, split by the real dialect; its session's id."""
-    said = [{"role": "user", "content": text}]
+    """One exchange in its own session, split by the real dialect; its session's id. ``before``: what both said."""
+    words = (*changes.pop("before", ()), text)
+    said = [{"role": "assistant" if n % 2 else "user", "content": one} for n, one in enumerate(words)]
     if dialect is Dialect.CHAT:
         request = json.dumps({"model": "m", "messages": said}).encode()
         message: dict[str, Any] = {"role": "assistant", "content": answer}
@@ -220,3 +221,12 @@ def test_news_is_what_came_since_the_last_job(store: Store) -> None:
     assert ask() == 1
     store.learning.claim("job_b", Claim(records=(receipt,))).result(20)
     assert ask() == 0, "about a record that is used up"
+
+
+def test_what_was_said_to_reef_teaches_nothing(store: Store, job: JobRow) -> None:
+    """Agents send it again with all that they ask later."""
+    before = ["What is rain?", "Water.", "reef-good short", "Reef: recorded good on rec_1"]
+    say_in(store, Split.TRAIN, "And snow?", before=before)
+    (one,) = offered(store, job)
+    assert [message.text for message in one.prompt[:-1]] == ["What is rain?", "Water."]
+    assert one.prompt[-1].text.startswith("And snow?")

@@ -26,6 +26,16 @@ def exported(daemon: RunningDaemon, **query: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Client(daemon.home.socket).rows("/reef/export", **query)]
 
 
+def test_conversations_go_out_without_what_was_said_to_reef(daemon: RunningDaemon) -> None:
+    first = say(daemon, "what are tides")
+    said = ["what are tides", "by the moon", "reef-good", f"Reef: recorded good on {first}", "and ebbs?"]
+    last = say(daemon, *said)
+    session = daemon.get(f"/reef/records/{last}")["session"]
+    assert session == daemon.get(f"/reef/records/{first}")["session"]
+    (line,) = exported(daemon, form="openai", q=f"session:{session}")
+    assert [one["content"] for one in line["messages"]] == ["what are tides", "by the moon", "and ebbs?", "by the moon"]
+
+
 def test_records_go_out_and_come_back_into_another_scenario(daemon: RunningDaemon) -> None:
     first = say(daemon, "how do tides work")
     second = say(daemon, "how do tides work", "by the moon", "and lakes?")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from adapters import delivery, pi, script
-from adapters.plan import Choice, find_node
+from adapters import agent, delivery, plan, script
+from adapters.machine import find_node
+from adapters.plan import Choice
 from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind
 from daemon.server import install
@@ -105,7 +106,7 @@ def test_the_script_is_the_plan(daemon: RunningDaemon) -> None:
         pytest.skip("Node.js and npm are not on this machine")
     status, text = ask(daemon, "/reef/harness/install?adapter=pi&scenario=work/x&upgrade=ask")
     assert status == 200
-    assert text == script.script(pi.Pi().plan(daemon.home, node, Choice("work/x", "ask")))
+    assert text == script.script(plan.plan(agent.load(daemon.home, "pi"), daemon.home, Choice("work/x", "ask"), node))
     assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
     assert daemon.agent_token not in text
     assert "link=yes" in ask(daemon, "/reef/harness/install?adapter=pi&link=1")[1]
@@ -117,6 +118,9 @@ def test_the_script_is_the_plan(daemon: RunningDaemon) -> None:
         ("/reef/harness/install?adapter=emacs", 404),
         ("/reef/harness?adapter=emacs", 404),
         ("/reef/harness/install?upgrade=never", 400),
+        ("/reef/harness/install?mode=inside", 400),
+        ("/reef/harness/install?on_daemon_down=cry", 400),
+        ("/reef/harness/install?agent_version=9", 404),
         ("/reef/harness?scenario=..%2Fx", 400),
         ("/reef/harness/install?scenario=$(x)", 400),
         ("/reef/harness/check?run=run_1", 400),
@@ -130,8 +134,9 @@ def test_what_is_refused(daemon: RunningDaemon, path: str, status: int) -> None:
 
 def test_adapters(daemon: RunningDaemon) -> None:
     _, told = ask(daemon, "/reef/harness/adapters")
-    (row,) = told["items"]
-    assert (row["name"], row["version"], row["installed"]) == ("pi", pi.PI.version, False)
+    row = next(row for row in told["items"] if row["name"] == "pi")
+    assert (row["version"], row["installed"], row["command"]) == ("1.6.0", False, None)
+    assert "isolated" in row["modes"]
 
 
 @pytest.mark.parametrize("path", ["", "/releases", "/versions", "/install", "/adapters", "/check?run=check_1"])

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from daemon.core import sshsig
 from daemon.core.paths import Home
-from daemon.core.releases import ReleaseState, Verdict
+from daemon.core.releases import PERSON, ReleaseState, Verdict
 from daemon.store.releases import Releases
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 from tests.fakes.provider import Provider, running_provider
@@ -47,7 +48,7 @@ def approve(daemon: RunningDaemon, id: str, scenario: str, **fields: object) -> 
 
 
 def test_nothing_is_released_at_first(daemon: RunningDaemon) -> None:
-    assert daemon.get("/reef/releases?scenario=none") == {"items": [], "next": None}
+    assert daemon.get("/reef/releases?scenario=none") == {"items": [], "next": None, "pinned": None}
     assert ask(daemon, "none") == "base"
     assert daemon.home.release_key.stat().st_mode & 0o777 == 0o600
 
@@ -147,6 +148,8 @@ def test_the_published_protocols_names(daemon: RunningDaemon, store: Releases) -
         ("POST", "/reef/releases/r9-00000000/approve", {"force": "yes"}, 400),
         ("POST", "/reef/releases/r9-00000000/reject", {}, 404),
         ("POST", "/reef/releases/rollback", {"to": 3}, 400),
+        ("POST", "/reef/releases/pin", {}, 400),
+        ("POST", "/reef/releases/pin", {"release": "r1", "scenario": "empty"}, 404),
         ("POST", "/reef/releases/rollback", {"scenario": 3}, 400),
         ("POST", "/reef/releases/rollback", {"scenario": "empty"}, 404),
         ("POST", "/reef/scenarios/default/promote", {}, 400),
@@ -159,7 +162,8 @@ def test_what_cannot_be_done_is_said(daemon: RunningDaemon, method: str, path: s
 
 
 def test_an_agents_token_reads_and_moves_no_release(daemon: RunningDaemon) -> None:
-    for method, path in (("GET", "/reef/releases"), ("POST", "/reef/releases/rollback"), ("GET", "/reef/scenarios")):
+    posts = [("POST", f"/reef/releases/{verb}") for verb in ("rollback", "pin", "unpin", "r0-00000000/approve")]
+    for method, path in (("GET", "/reef/releases"), ("GET", "/reef/scenarios"), *posts):
         response = daemon.open(path, {}, method=method)
         response.read()
         assert response.status == 401
@@ -185,13 +189,86 @@ def test_a_release_is_in_the_audit_log_by_its_ids(daemon: RunningDaemon, store: 
     waits = store.propose(candidate("job_a1", scenario="audited"), ACCEPTED)
     _, release = approve(daemon, waits.id, "audited")
 
-    def entries() -> list[dict[str, Any]]:
-        rows = daemon.get("/reef/audit?limit=200")["items"]
-        return [row["facts"] for row in rows if row["event"] == "release" and row["facts"]["id"] == release["id"]]
-
-    (entry,) = until(entries, "the entry, which is written after the answer")
-    assert (entry["scenario"], entry["state"], entry["commit"]) == ("audited", "released", release["commit"])
+    (entry,) = audited(daemon, "audited")
+    assert entry["event"] == "release"
+    assert (entry["state"], entry["commit"], entry["by"]) == ("released", release["commit"], "person")
     assert "reason" not in entry
+
+
+def audited(daemon: RunningDaemon, scenario: str) -> list[dict[str, Any]]:
+    """What the log says of a scenario's releases now, newest first."""
+    rows = daemon.get("/reef/audit?limit=200")["items"]
+    return [
+        {"event": row["event"], **row["facts"]}
+        for row in rows
+        if row["event"].startswith("release") and row["facts"]["scenario"] == scenario
+    ]
+
+
+def test_whatever_a_person_decides_is_in_the_log_before_the_answer(daemon: RunningDaemon, store: Releases) -> None:
+    first = store.propose(candidate("job_w1", scenario="log"), ACCEPTED)
+    second = store.propose(candidate("job_w2", scenario="log"), ACCEPTED)
+    steps = (
+        (f"{first.id}/approve", "release", "released"),
+        (f"{second.id}/reject", "release", "rejected"),
+        ("pin", "release_pin", "released"),
+        ("unpin", "release_unpin", "released"),
+        ("rollback", "release", "released"),
+    )
+    for count, (path, event, state) in enumerate(steps, 1):
+        status, told = daemon.control("POST", f"/reef/releases/{path}", {"scenario": "log", "release": "r1"})
+        assert status == 200, told
+        entries = audited(daemon, "log")
+        newest = entries[0]
+        assert (len(entries), newest["event"], newest["state"], newest["by"]) == (count, event, state, "person")
+    assert daemon.get("/reef/audit/check")["wrong"] is None
+
+
+def test_a_release_that_a_killed_daemon_did_not_log_is_logged_at_the_next_start(
+    reef_home: Home, provider: Provider
+) -> None:
+    store = Releases.open(reef_home)
+    first = released(store, "job_1")
+    with running_daemon(reef_home, provider.config()) as daemon:
+        assert [row["id"] for row in audited(daemon, "default")] == [first.id]
+        second = released(store, "job_2", first.id)  # as if it had been killed before it wrote
+        daemon.kill()
+    for _ in range(2):
+        with running_daemon(reef_home, provider.config()) as daemon:
+            assert [(row["id"], row["by"]) for row in audited(daemon, "default")] == [
+                (second.id, "unknown"), (first.id, "unknown"),
+            ]  # fmt: skip
+
+
+def test_a_pin_holds_requests_status_and_what_clients_get(daemon: RunningDaemon, store: Releases) -> None:
+    first = store.propose(candidate("job_h1", scenario="hold"), ACCEPTED)
+    _, head = approve(daemon, first.id, "hold")
+    status, told = daemon.control("POST", "/reef/releases/pin", {"scenario": "hold", "release": "r1"})
+    assert (status, told["id"]) == (200, head["id"])
+    _, second = approve(daemon, store.propose(candidate("job_h2", head["id"], scenario="hold"), ACCEPTED).id, "hold")
+    assert (ask(daemon, "hold"), daemon.get("/reef/harness?scenario=hold")["release_id"]) == (head["id"], head["id"])
+    assert daemon.get("/reef/harness/releases?scenario=hold&after=0")[0]["release_id"] == head["id"]
+    assert daemon.get("/reef/releases?scenario=hold")["pinned"] == head["id"]
+    assert daemon.get(f"/reef/releases/{head['id']}?scenario=hold")["pinned"]
+    row = next(row for row in daemon.get("/reef/status")["releases"] if row["scenario"] == "hold")
+    assert (row["release_id"], row["pinned"]) == (second["id"], head["id"])
+    status, told = daemon.control("POST", "/reef/releases/unpin", {"scenario": "hold"})
+    assert (status, told["id"], ask(daemon, "hold")) == (200, second["id"], second["id"])
+    assert daemon.get("/reef/harness/releases?scenario=hold&after=1")[0]["release_id"] == second["id"]
+    assert daemon.control("POST", "/reef/releases/unpin", {"scenario": "empty"})[0] == 409
+
+
+def test_what_can_act_waits_for_a_person_who_is_not_the_agent(daemon: RunningDaemon, store: Releases) -> None:
+    harness = {"mcp.json": '{"mcpServers": {"a": {"command": "a"}}}'}
+    waits = store.propose(replace(candidate("person-1", scenario="acts", harness=harness), recipe=PERSON), None)
+    told = daemon.get(f"/reef/releases/{waits.id}?scenario=acts")
+    assert told["acts"] == told["note"] == "it changes what can act by itself: mcp.json"
+    for verb in ("approve", "reject"):
+        refused = daemon.open(f"/reef/releases/{waits.id}/{verb}", {"scenario": "acts"})
+        refused.read()
+        assert refused.status == 401
+    status, release = approve(daemon, waits.id, "acts")
+    assert (status, release["kind"], ask(daemon, "acts")) == (200, "unproven", release["id"])
 
 
 def test_status_tells_heads_and_what_waits(daemon: RunningDaemon, store: Releases) -> None:

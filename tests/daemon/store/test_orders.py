@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import UsageError
+from daemon.core.orders import Order
 from daemon.core.records import Usage
-from daemon.core.rows import NewReport, Order, SessionRow
+from daemon.core.rows import NewReport, SessionRow
 from daemon.store.db import Store
 from daemon.store.orders import _INDEXES, statements
 from tests.fakes.exchanges import Conversation, record, transcript, user

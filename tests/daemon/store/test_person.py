@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from daemon.store.person import is_interruption, written
+from daemon.store.person import is_interruption, is_summary, written
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,11 @@ def test_a_stop_is_told_from_what_quotes_one() -> None:
     assert is_interruption("[Request interrupted by user]")
     assert is_interruption("<turn_aborted> x </turn_aborted>")
     assert not is_interruption("why [Request interrupted by user]?")
+
+
+def test_a_summary_is_told_from_what_quotes_one() -> None:
+    assert is_summary("Another language model started to solve this problem and produced a summary")
+    assert not is_summary("why does it say: This session is being continued from a previous conversation")
 
 
 def test_a_long_text_costs_its_length() -> None:

@@ -105,9 +105,21 @@ def test_a_chore_that_repeats_a_long_conversation_is_a_side_call(store: Store) -
     talk = Conversation(store)
     for n in range(5):
         talk.turn(f"q{n}")
-    chore = [system("Managed memory has TWO directories"), *talk.said[1:], user("extract")]
-    side = record(store, transcript(chore))
-    assert (side.kind, store.counts()["sessions"]) == (Kind.SIDE, 1)
+    memory = "Managed memory has TWO directories"
+    for chore in ([system(memory), *talk.said[1:], user("extract")], [system("x"), *talk.said[1:], user(memory)]):
+        side = record(store, transcript(chore))
+        assert (side.kind, store.counts()["sessions"]) == (Kind.SIDE, 1)
+
+
+def test_a_resumed_conversation_is_known_past_what_was_said_to_reef(store: Store) -> None:
+    """Qwen Code writes the beginning anew, and what Reef answered has no record."""
+    talk = Conversation(store)
+    talk.turn("one")
+    last = talk.turn("two", "the second")
+    said = [user("reef-good"), assistant("Reef: recorded good on rec_1")]
+    again = record(store, transcript([system("Another day."), *talk.said[1:], *said, *said, user("three")]))
+    assert again.session == last.session
+    assert store.record(again.receipt).parent == last.receipt
 
 
 def test_a_shorter_history_of_the_same_session_is_a_compaction(store: Store) -> None:

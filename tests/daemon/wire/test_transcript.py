@@ -60,6 +60,19 @@ def test_how_a_system_prompt_beside_the_messages_begins_is_told() -> None:
     assert recorded(CHAT).system == ""
 
 
+@pytest.mark.parametrize("name", LISTS)
+def test_the_newest_message_is_the_last_that_is_no_systems(name: Dialect) -> None:
+    said = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
+    system = {"role": "system", "content": [{"type": "text", "text": "rules"}]}
+    for messages in (said, [*said, system], [*said, system, system]):
+        found = dialect(name).newest(json.dumps({LISTS[name]: messages, "tools": [{}]}).encode())
+        assert found is not None
+        assert (found.role, found.text) == ("user", "two")
+    assert dialect(name).newest(json.dumps({LISTS[name]: [system]}).encode()) is None
+    assert dialect(name).newest(b"reef-good") is None
+    assert dialect(Dialect.OTHER).newest(BODY) is None
+
+
 def test_a_secret_in_a_message_never_reaches_the_record() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": f"key {SECRET}"}, {"role": "user"}]}).encode()
     found = recorded(CHAT, body)

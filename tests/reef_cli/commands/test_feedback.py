@@ -75,6 +75,32 @@ def test_a_rating_says_when_a_later_answer_was_not_recorded(served: Served, cli:
     assert "not recorded" not in cli("good", receipt).err
 
 
+def test_in_a_shell_of_an_agents_run_it_is_about_the_last_answer_of_that_run(
+    served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(text: str, run: str) -> str:
+        said = {"model": "m", "messages": [{"role": "user", "content": text}]}
+        return served.daemon.post("/v1/chat/completions", said, x_reef_tag_run=run, x_reef_scenario="runs")[1][
+            "x-reef-agent-record-id"
+        ]
+
+    ask("first of one", "run_one")
+    mine = ask("second of one", "run_one")
+    ask("of another", "run_another")
+    monkeypatch.setenv("REEF_RUN", "run_one")
+    assert cli("good").out.startswith(f"good  {mine}")
+    monkeypatch.setenv("REEF_SCENARIO", "runs")
+    assert cli("note", "well").out.startswith(f"noted  {mine}")
+    monkeypatch.setenv("REEF_RUN", "run_new")
+    told = cli("bad", "--json")
+    assert (told.code, told.error()["message"]) == (ExitCode.NOT_FOUND, "the run 'run_new' has no recorded answer yet")
+    assert told.error()["hint"] == "ask its agent something first"
+    assert cli("bad", mine).out.startswith(f"bad  {mine}")
+    monkeypatch.setenv("REEF_RUN", "run_one")
+    monkeypatch.setenv("REEF_SCENARIO", "default")
+    assert cli("bad").code == ExitCode.NOT_FOUND
+
+
 def test_a_record_of_another_scenario_is_rated_there(served: Served, cli: Reef) -> None:
     receipt = served.ask("from the work scenario", scenario="work/api")
     assert cli("good", receipt).code == 0

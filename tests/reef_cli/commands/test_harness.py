@@ -1,7 +1,10 @@
 """`reef harness …` on a home where a stand-in for Pi is installed. Real installs are in tests/e2e/test_pi.py."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,12 +23,17 @@ def home(reef_home: Home) -> Iterator[Home]:
         yield reef_home
 
 
+def listed(reef: Reef, name: str = "pi") -> dict[str, Any]:
+    rows: list[dict[str, Any]] = reef("harness", "list", "--json").json()["items"]
+    return next(row for row in rows if row["adapter"] == name)
+
+
 def test_nothing_is_installed(reef: Reef) -> None:
-    (row,) = reef("harness", "list", "--json").json()["items"]
-    assert (row["adapter"], row["version"], row["command"]) == ("pi", "1.6.0", None)
-    listed = reef("harness", "list")
-    assert listed.out.splitlines()[1].startswith("pi ")
-    assert listed.err == "not installed yet: reef harness install --adapter pi\n"
+    row = listed(reef)
+    assert (row["version"], row["command"]) == ("1.6.0", None)
+    told = reef("harness", "list")
+    assert "\npi " in told.out
+    assert told.err.startswith("not installed yet: reef harness install --adapter ")
     for verb in ("uninstall", "update"):
         assert reef("harness", verb).code == ExitCode.NOT_FOUND
 
@@ -40,10 +48,10 @@ def test_pinned_until_updated(home: Home, reef: Reef) -> None:
     assert (again["changed"], again["release_id"], again["scenario"]) == (False, second.id, "default")
     seen = agents.run(home)
     assert seen.told["reef"]["release"]["number"] == 2
-    (row,) = reef("harness", "list", "--json").json()["items"]
+    row = listed(reef)
     assert (row["release"], row["upgrade"], row["running"]) == (second.id, "pinned", 0)
     assert row["command"] == agents.command(home)
-    assert reef("harness", "list").err == f"to run it: {row['command']}\n"
+    assert reef("harness", "list").err.startswith(f"to run it: {row['command']}\n")
 
 
 def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:
@@ -79,7 +87,7 @@ def test_not_while_it_runs(home: Home, reef: Reef) -> None:
         result = reef("harness", "uninstall")
         assert result.code == ExitCode.STALE
         assert "1 run of reef-pi has not ended yet" in result.err
-        assert reef("harness", "list", "--json").json()["items"][0]["running"] == 1
+        assert listed(reef)["running"] == 1
         running.communicate("")
     assert reef("harness", "uninstall").code == 0
 
@@ -92,4 +100,52 @@ def test_without_node_it_says_what_to_do(reef: Reef, monkeypatch: pytest.MonkeyP
 
 
 def test_an_unknown_adapter(reef: Reef) -> None:
-    assert reef("harness", "install", "--adapter", "emacs").code == ExitCode.USAGE
+    result = reef("harness", "install", "--adapter", "emacs")
+    assert result.code == ExitCode.NOT_FOUND
+    assert "no adapter is called 'emacs'" in result.err
+
+
+def test_a_dry_run_writes_nothing(reef: Reef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reef_home: Home) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {"node": "echo v26.1.0", "npm": "exit 1"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    before = sorted(reef_home.root.rglob("*"))
+    told = reef("harness", "install", "--dry-run", "--json").json()
+    assert told["packages"] == ["@earendil-works/pi-coding-agent@1.6.0"]
+    shown = reef("harness", "install", "--dry-run", "--agent-version", "0.74.2").out
+    assert shown.splitlines()[:2] == [
+        "pi 0.74.2",
+        "downloads  @earendil-works/pi-coding-agent@0.74.2 (195 MB on disk)",
+    ]
+    assert sorted(reef_home.root.rglob("*")) == before
+
+
+def test_what_is_on_path_is_used_where_it_asks_reef(
+    home: Home, reef: Reef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Reef's own is installed, and the person told."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program, version = programs / "pi", '#!/bin/sh\n[ "$1" = --version ] && echo 1.7.0 && exit\n'
+    program.write_text(
+        f'{version}[ "$REEF_CHECK" ] && export ASKS=1\nexec {sys.executable} {agents.program(home)} "$@"\n'
+    )
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    made = reef("harness", "install", "--json")
+    assert made.code == 0, made.err
+    assert (made.json()["version"], made.json()["runs"]) == ("1.7.0", [str(program)])
+    assert f"pi 1.7.0 is there: {program}" in made.err
+    assert agents.run(home, environment={"EXIT": "3"}).code == 3
+    program.write_text(f"{version}echo I am deaf\n")
+    for name, text in {"node": "echo v26.1.0", "npm": "exit 1"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o700)
+    made = reef("harness", "install")
+    assert made.code == ExitCode.FAILED
+    assert "I am deaf" in made.err
+    assert f"{program} is not used; Reef installs its own\n" in made.err
+    assert "npm failed" in made.err

@@ -4,11 +4,12 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from daemon.core.errors import ExitCode
-from daemon.core.releases import ReleaseState, Verdict
+from daemon.core.releases import PERSON, ReleaseState, Verdict
 from daemon.store.releases import Releases
 from tests.conftest import ROOT
 from tests.fakes.releases import ACCEPTED, candidate, judged
@@ -63,6 +64,47 @@ def test_approve_list_show_diff_and_roll_back(cli: Reef, store: Releases) -> Non
     assert (again["number"], again["restores"]) == (3, head)
 
 
+def test_pin_and_unpin(cli: Reef, store: Releases) -> None:
+    only = ("--scenario", "held")
+    cli("releases", "approve", proposed(store, "job_h1", "held"), *only)
+    head = store.standing("held").id
+    assert cli("releases", "pin", *only).out.startswith(f"pinned  {head}  ")
+    approved = cli("releases", "approve", proposed(store, "job_h2", "held"), *only)
+    assert f"clients stay at {head}, where they are held: reef releases unpin --scenario held" in approved.err
+    second = store.standing("held").id
+    lines = cli("releases", "list", *only).out.splitlines()
+    assert (lines[1].split()[0], lines[2].split()[:2]) == (f"{second}*", [head, "pinned"])
+    assert (
+        "pinned    clients are held here: reef releases unpin --scenario held"
+        in cli("releases", "show", head, *only).out
+    )
+    assert f"held: {second}, clients held at {head}" in cli("status").out
+    assert cli("releases", "unpin", *only).out == f"unpinned  {second} serves\n"
+    refused = cli("releases", "pin", "r1", *only, "--json")
+    assert (refused.code, refused.error()["hint"]) == (ExitCode.USAGE, "add --yes")
+    again = cli("releases", "pin", "r1", *only, "--yes", "--json").json()
+    assert (again["number"], again["restores"]) == (3, head)
+    assert cli("releases", "unpin", *only, "--json").json()["id"] == again["id"]
+    assert cli("releases", "unpin", *only).code == ExitCode.STALE
+
+
+def test_what_can_act_is_shown_and_asked_for(cli: Reef, store: Releases) -> None:
+    harness = {"mcp.json": '{"mcpServers": {"a": {"command": "a"}}}'}
+    waits = store.propose(replace(candidate("person-1", scenario="acts", harness=harness), recipe=PERSON), None).id
+    shown = cli("releases", "show", waits, "--scenario", "acts").out
+    assert "note      it changes what can act by itself: mcp.json" in shown
+    refused = cli("releases", "approve", waits, "--scenario", "acts")
+    assert (refused.code, '+{"mcpServers"' in refused.out) == (ExitCode.USAGE, True)
+    assert cli("releases", "approve", waits, "--scenario", "acts", "--yes").out.startswith("released  r1-")
+    assert "acts      it changes what can act by itself: mcp.json" in cli("releases", "show", "--scenario", "acts").out
+
+
+def test_what_a_manual_policy_kept_is_listed(cli: Reef, store: Releases) -> None:
+    kept = store.propose(candidate("job_k1", scenario="kept"), ACCEPTED, ReleaseState.KEPT).id
+    assert f"{kept}  " in cli("releases", "list", "--state", "kept", "--scenario", "kept").out
+    assert cli("releases", "approve", kept, "--scenario", "kept").code == 0
+
+
 def test_exit_codes_tell_stale_from_refused(cli: Reef, store: Releases) -> None:
     late, refused = proposed(store, "job_s1", "codes"), proposed(store, "job_s2", "codes", Verdict.REJECT)
     result = cli("releases", "approve", refused, "--scenario", "codes", "--json")
@@ -111,8 +153,6 @@ def test_pages_go_on_where_the_last_one_ended(cli: Reef, store: Releases) -> Non
 
 
 def test_text_from_a_model_is_shown_inert(cli: Reef, store: Releases) -> None:
-    from dataclasses import replace
-
     made = replace(candidate("job_i1", scenario="inert"), reason="\x1b[31mred\x1b[0m\nand more")
     waits = store.propose(made, ACCEPTED).id
     for words in (("list", "--state", "pending"), ("show", waits)):

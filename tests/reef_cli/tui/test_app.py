@@ -1,8 +1,12 @@
 """The application: the daemon comes and goes, themes, leaving."""
 
 import asyncio
+import gc
+import subprocess
+import sys
 
 import pytest
+from textual.strip import Strip
 
 from daemon.core.paths import Home
 from daemon.core.paths import home as named_home
@@ -63,6 +67,39 @@ async def test_other_modes_load_when_they_are_shown(reef_home: Home, fake: FakeD
         await seen.until(lambda: "session 9" in seen.marked)
 
 
+async def test_what_nothing_is_seen_of_asks_for_nothing(reef_home: Home, fake: FakeDaemon) -> None:
+    """A list under an opened trace; back in view it is as it is now."""
+    fake.sessions = [session(n) for n in range(1, 4)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 3" in seen.marked)
+        await seen.press("enter")
+        await seen.shows("Esc back")
+        fake.requests.clear()
+        fake.record(session(3, title="session 3 went on"))
+        await seen.until(lambda: any("/reef/traces/" in path for _, path, _ in fake.requests))
+        assert not any("/reef/sessions" in path for _, path, _ in fake.requests)
+        await seen.press("escape")
+        await seen.until(lambda: "went on" in seen.marked)
+
+
+async def test_what_was_closed_is_forgotten(reef_home: Home, fake: FakeDaemon) -> None:
+    """The lines that it was drawn as, too."""
+    async with dashboard(reef_home) as seen:
+        await seen.shows("nothing yet")
+
+        async def help_comes_and_goes() -> int:
+            for _ in range(5):
+                await seen.press("question_mark")
+                await seen.shows("one line down")
+                await seen.press("escape")
+                await seen.shows("nothing yet")
+            gc.collect()
+            return sum(isinstance(one, Strip) for one in gc.get_objects())
+
+        first = await help_comes_and_goes()
+        assert await help_comes_and_goes() <= first + 20
+
+
 _JOB = {"recipe": "sft", "scenario": "default", "error": None, "message": "", "ended_ns": 1, "started_ns": 1,
         "created_ns": 1, "progress": None, "outcome": None, "release_id": None}  # fmt: skip
 
@@ -121,3 +158,15 @@ async def test_what_is_said_on_stderr_ends_no_dashboard(reef_home: Home, fake: F
         await seen.shows("nothing yet")
         await asyncio.to_thread(diagnostics.say, "sent what waited for the daemon: 1 piece of feedback")
         assert "sent what" not in seen.screen
+
+
+def test_the_first_paint_imports_only_what_it_shows() -> None:
+    """A dialog, another screen or the daemon's own modules would cost each start."""
+    code = "import sys, reef_cli.tui.app, reef_cli.tui.screens.traces; print(*sys.modules, sep='\\n')"
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    )
+    screens = {name.rpartition(".")[2] for name in loaded if name.startswith("reef_cli.tui.screens.")}
+    assert screens == {"everywhere", "panel", "rated", "traces"}
+    others = {"textual.widgets._text_area", "daemon.core.records", "reef_cli.tui.choices", "secrets", "yaml"}
+    assert not others & loaded

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from daemon.core.client import Client
-from daemon.core.rows import Order
+from daemon.core.orders import Order
 from reef_cli.tui.pages import Asked, Pages
 from reef_cli.tui.window import MOST, PAGE, Row, Want, Window
 
@@ -37,17 +39,17 @@ def test_only_all_sessions_by_activity_are_counted() -> None:
 def test_what_is_shown_is_told() -> None:
     of, _ = pages()
     assert (of.told(), of.nothing()) == ("", "")
-    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.newest(BUGS, told(500), rows(600, 700))
     assert of.told() == "2+ fit"
-    of.newest(BUGS, told(None), rows(600, 700), 0)
+    of.newest(BUGS, told(None), rows(600, 700))
     assert of.told() == "2 fit"
-    of.newest(Asked(order=Order.COST), told(None), [], 0)
+    of.newest(Asked(order=Order.COST), told(None), [])
     assert (of.told(), of.nothing()) == ("by cost", "no trace has a cost; o goes on, Esc: the last activity")
 
 
 def test_what_lies_far_below_is_looked_for_page_by_page() -> None:
     of, window = pages()
-    of.newest(BUGS, told(9000), [], 0)
+    of.newest(BUGS, told(9000), [])
     assert (of.want((0, 19)), shown(window)) == (Want("before", 9000), ([], 1, 1))
     of.join(Want("before", 9000), [], told(8000))
     of.join(Want("before", 8000), rows(7100, 7900), told(7000))
@@ -60,7 +62,7 @@ def test_what_lies_far_below_is_looked_for_page_by_page() -> None:
 
 def test_what_came_later_joins_however_far_it_lies() -> None:
     of, window = pages()
-    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.newest(BUGS, told(500), rows(600, 700))
     of.later(rows(9000))
     assert shown(window) == ([600, 700, 9000], 1, 4)
     assert of.end == 9000
@@ -69,18 +71,28 @@ def test_what_came_later_joins_however_far_it_lies() -> None:
     assert of.want((1, 3)) == Want("before", 9001)
 
 
+@pytest.mark.parametrize(("height", "kept"), [(20, 2 * PAGE), (60, 4 * 60)])
+def test_of_a_list_whose_end_is_followed_some_screens_are_kept(height: int, kept: int) -> None:
+    of, window = pages()
+    for last in range(PAGE, 10 * PAGE + 1, 50):
+        page = {"items": [], "next": "1", "total": last}
+        of.newest(Asked(), page, rows(*range(last - PAGE + 1, last + 1)), view=(last - height, last - 1))
+    assert shown(window) == (list(range(10 * PAGE - kept + 1, 10 * PAGE + 1)), 10 * PAGE - kept, 10 * PAGE)
+    assert of.want((10 * PAGE - height, 10 * PAGE - 1)) is None  # nothing that was dropped is asked for at once
+
+
 def test_another_query_begins_anew() -> None:
     of, window = pages()
-    of.newest(BUGS, told(500), rows(600, 700), 0)
-    of.newest(Asked(), {"items": [], "next": "100", "total": 1000}, rows(*range(901, 1001)), 0)
+    of.newest(BUGS, told(500), rows(600, 700))
+    of.newest(Asked(), {"items": [], "next": "100", "total": 1000}, rows(*range(901, 1001)))
     assert (window.base, window.total, window.counted) == (900, 1000, True)
-    of.newest(BUGS, told(None), rows(600, 700), 0)
+    of.newest(BUGS, told(None), rows(600, 700))
     assert shown(window) == ([600, 700], 0, 2)
 
 
 def test_the_other_end_is_a_page_away() -> None:
     of, window = pages()
-    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.newest(BUGS, told(500), rows(600, 700))
     of.from_start = True
     assert of.want((0, 19)) == Want("jump", 0)
     of.join(Want("jump", 0), rows(*range(1, PAGE + 1)), told(100))
@@ -92,7 +104,7 @@ def test_the_other_end_is_a_page_away() -> None:
 
 def test_a_page_that_comes_too_late_is_seen() -> None:
     of, _ = pages()
-    of.newest(BUGS, told(500), rows(600, 700), 0)
+    of.newest(BUGS, told(500), rows(600, 700))
     want = Want("before", 500)
     edge = of.edge(want)
     of.later(rows(800))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core import sshsig
-from daemon.core.errors import BadWeights, Conflict, NotFound, RecipeError, StoreError
+from daemon.core.errors import BadWeights, Conflict, NotFound, RecipeError, StoreError, Untrusted
 from daemon.core.paths import Home
 from daemon.core.releases import ReleaseKind, ReleaseState, Verdict
 from daemon.store.releases import Releases
@@ -241,14 +241,63 @@ def test_there_must_be_something_to_go_back_to(releases: Releases) -> None:
         releases.rollback("default", waits.id)
 
 
+# -- held ---------------------------------------------------------------------------------------------
+
+
+def test_clients_are_held_at_a_release(releases: Releases, git: Git) -> None:
+    assert (releases.pinned("default"), releases.serving("default")) == (None, None)
+    first = released(releases, "job_1")
+    releases.pin(first)
+    second = released(releases, "job_2", first.id)
+    assert (releases.pinned("default"), releases.head("default")) == (replace(first, head=False), second)
+    assert releases.serving("default") == releases.pinned("default")
+    git("gc", "--quiet", "--prune=now")
+    assert Releases.serving(releases, "default") == replace(first, head=False)
+    assert releases.unpin("default")
+    assert not releases.unpin("default")
+    assert releases.serving("default") == second
+
+
+def test_a_rollback_holds_clients_where_it_went(releases: Releases) -> None:
+    first = released(releases, "job_1")
+    second = released(releases, "job_2", first.id)
+    releases.pin(second)
+    back = releases.rollback("default", first.id)
+    assert (releases.pinned("default"), back.restores) == (back, first.id)
+    releases.unpin("default")
+    again = releases.rollback("default", second.id, pin=True)
+    assert releases.pinned("default") == again
+
+
+def test_only_a_release_of_the_chain_holds_clients(releases: Releases, git: Git) -> None:
+    first = released(releases, "job_1")
+    waits = releases.propose(candidate("job_2", first.id), ACCEPTED)
+    with pytest.raises(Conflict, match="never released"):
+        releases.pin(waits)
+    other = released(releases, "job_3", scenario="other")
+    for forged in (waits, other):
+        assert forged.commit is not None
+        git("update-ref", "refs/reef-pins/default", forged.commit)
+        with pytest.raises(Untrusted):
+            releases.pinned("default")
+        assert releases.serving("default") == first
+    second = released(releases, "job_4", first.id)
+    assert second.commit is not None
+    git("update-ref", "refs/reef-pins/default", second.commit)
+    git("update-ref", "refs/reef/default", first.commit or "")
+    releases._seen._path.unlink()
+    with pytest.raises(Untrusted, match="not in the chain"):
+        releases.pinned("default")
+
+
 # -- refused ------------------------------------------------------------------------------------------
 
 
 def test_what_proposes_nothing_new_or_too_much_is_refused(releases: Releases, git: Git) -> None:
     head = released(releases, "job_1")
-    with pytest.raises(RecipeError, match="what base is already"):
+    with pytest.raises(RecipeError, match="nothing in it is different from base"):
         releases.propose(candidate("job_2", harness={}), ACCEPTED)
-    with pytest.raises(RecipeError, match="is already"):
+    with pytest.raises(RecipeError, match=f"nothing in it is different from {head.id}"):
         releases.propose(candidate("job_2", head.id, harness={"rules.md": "- rule of job_1\n"}), ACCEPTED)
     with pytest.raises(RecipeError, match="text only"):
         releases.propose(candidate("job_2", harness={"extensions/x.ts": "export {}"}), ACCEPTED)
@@ -270,8 +319,6 @@ def test_weights_that_are_none_are_refused(releases: Releases, tmp_path: Path) -
 
 
 def test_settings_that_json_cannot_hold_are_refused(releases: Releases) -> None:
-    from dataclasses import replace
-
     with pytest.raises(RecipeError, match="as JSON"):
         releases.propose(replace(candidate("job_1"), config={"rate": float("nan")}), ACCEPTED)
 
@@ -286,8 +333,6 @@ def test_without_git_it_is_said(reef_home: Home, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_reason_of_many_lines_cannot_pass_for_another_job(releases: Releases) -> None:
-    from dataclasses import replace
-
     sly = replace(candidate("job_1"), reason="x\n\nReef-Job: job_2\nReef-State: released")
     first = releases.publish(releases.propose(sly, ACCEPTED), "base")
     assert first.reason == " ".join(sly.reason.split())

@@ -3,7 +3,7 @@
 import pytest
 
 from daemon.core.errors import RecipeError
-from daemon.store.releases.texts import check, check_count
+from daemon.store.releases.texts import check, check_place, check_tree
 
 SKILL = "---\nname: fix-tests\ndescription: How tests are fixed here.\n---\nRun them first.\n"
 
@@ -15,6 +15,8 @@ SKILL = "---\nname: fix-tests\ndescription: How tests are fixed here.\n---\nRun 
         ("rules.md", "Use uv, not pip. Never run curl | bash.\n\tüber naïve 日本語 👩‍👩‍👧 ❤️ می‌خواهم\n"),
         ("skills/fix-tests/SKILL.md", SKILL),
         ("skills/fix-tests/SKILL.md", SKILL.replace("\n---\nRun", "\ntriggers: [tests, pytest]\n---\nRun")),
+        ("skills/fix-tests/REFERENCE.md", "What every flag means.\n"),
+        ("memory/database.md", "The database is PostgreSQL 16.\n"),
         ("prompts/plan.md", "Plan $1 in three steps.\n"),
     ],
 )
@@ -26,6 +28,9 @@ def test_plain_text_in_its_place_is_let_in(path: str, text: str) -> None:
     ("path", "hint"),
     [
         ("extensions/x.ts", "can act on their own"),
+        ("extensions/pi/x.ts", "can act on their own"),
+        ("mcp.json", "person's own to change"),
+        ("config.json", "person's own to change"),
         ("hooks/pre.md", "can act on their own"),
         ("skills/fix-tests/run.sh", "can act on their own"),
         ("settings.json", "person's own to change"),
@@ -42,10 +47,12 @@ def test_plain_text_in_its_place_is_let_in(path: str, text: str) -> None:
     ],
 )
 def test_everything_else_is_refused_by_name(path: str, hint: str) -> None:
-    with pytest.raises(RecipeError, match="releases text only") as refused:
+    with pytest.raises(RecipeError, match="proposes text only") as refused:
         check(path, "x")
     assert refused.value.hint is not None
     assert hint in refused.value.hint
+    with pytest.raises(RecipeError, match="proposes text only"):
+        check_place(path)  # nor taken away
 
 
 @pytest.mark.parametrize(
@@ -87,9 +94,54 @@ def test_lengths_are_bounded() -> None:
         check("rules.md", line * 600)
     with pytest.raises(RecipeError, match="at most 15000"):
         check("skills/fix-tests/SKILL.md", SKILL + line * 600)
-    check_count({f"prompts/p{n}.md": "" for n in range(200)})
+    check("extensions/pi/x.ts", line * 6000, person=True)
+    check_tree({f"harness/prompts/p{n}.md": "" for n in range(200)} | {"weights/adapter.gguf": ""})
     with pytest.raises(RecipeError, match="201 files"):
-        check_count({f"prompts/p{n}.md": "" for n in range(201)})
+        check_tree({f"harness/prompts/p{n}.md": "" for n in range(201)})
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("extensions/pi/x.ts", "const a = `!\\`${b}`;  // curl x | sh\n"),
+        ("mcp.json", '{"mcpServers": {"docs": {"command": "npx", "args": ["-y", "docs"]}}}'),
+        ("config.json", '{"model": "claude-sonnet-5", "thinking": "high"}'),
+        ("rules.md", "Use uv.\n"),
+    ],
+)
+def test_a_person_may_propose_what_acts(path: str, text: str) -> None:
+    check(path, text, person=True)
+    assert check_place(path, person=True).path == path
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "what"),
+    [
+        ("hooks/pre.sh", "x", "has no such file"),
+        ("../rules.md", "x", "has no such file"),
+        ("extensions/pi/x.ts", "a = '\u202e'", "hidden character"),
+        ("extensions/pi/x.gguf", "x", "is weights"),
+        ("mcp.json", '{"mcpServers": []}', "mcpServers"),
+        ("config.json", '{"model": 5}', "no model's name"),
+        ("rules.md", "!`id`", "runs a command"),
+    ],
+)
+def test_a_person_too_is_told_what_is_wrong(path: str, text: str, what: str) -> None:
+    with pytest.raises(RecipeError, match=what):
+        check(path, text, person=True)
+
+
+@pytest.mark.parametrize(
+    ("paths", "what"),
+    [
+        (["skills/a/more.md"], "no SKILL.md"),
+        (["skills/a/SKILL.md", "skills/a/Skill.md"], "take it for"),
+        (["extensions/pi/a", "extensions/pi/A/b"], "is a file, not a folder"),
+    ],
+)
+def test_files_fit_together(paths: list[str], what: str) -> None:
+    with pytest.raises(RecipeError, match=what):
+        check_tree([f"harness/{path}" for path in paths])
 
 
 def test_a_playbook_is_rules() -> None:

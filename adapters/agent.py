@@ -1,0 +1,186 @@
+"""A coding agent described as data: how it is installed, and what each way of wrapping it puts before the agent.
+
+``harness_templates/NAME/adapter.json`` is one that comes with Reef, ``$REEF_HOME/adapters/NAME.json`` one more of the
+person's (or theirs instead of ours). No code belongs to an agent: what its format needs is said in these fields, see
+`adapters.template` for the places in them.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from adapters.template import Source
+from daemon.core.errors import ConfigError, NotFound
+from daemon.core.paths import Home
+
+#: Its own configuration directory, or the person's with more on top.
+ModeName = Literal["isolated", "overlay"]
+MODES: Final = ("isolated", "overlay")
+_SHIPPED: Final = Path(__file__).parents[1] / "harness_templates"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class Package(NamedTuple):
+    """A package of a registry at one version. ``installed_mb`` with all it depends on, measured; ``integrity`` of its
+    archive as npm writes it (pip: ``sha256:…``): another file under this name and version is refused before it runs.
+    """
+
+    name: str
+    version: str
+    installed_mb: int
+    integrity: str
+    kind: Literal["npm", "pip"] = "npm"
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}{'==' if self.kind == 'pip' else '@'}{self.version}"
+
+
+class Install(NamedTuple):
+    """One version of an agent. ``on``: the only machine that it is for, as in ``linux-x64``. ``node`` and ``python``:
+    the oldest that runs it. ``run`` starts it; ``$REEF_ROOT`` in it is its folder, ``$REEF_NODE`` the Node.js."""
+
+    version: str
+    packages: tuple[Package, ...]
+    run: tuple[str, ...]
+    on: str = ""
+    node: tuple[int, ...] = ()
+    python: tuple[int, ...] = ()
+
+
+class Words(NamedTuple):
+    """Arguments before the person's own. ``only``: a file or folder of the session, or a value's name, without which
+    they are left out. ``each``: a folder of the session; they are said for each ``$REEF_EACH`` in it."""
+
+    words: tuple[Source, ...]
+    only: str = ""
+    each: str = ""
+
+
+class Mode(NamedTuple):
+    """``release`` files are made once a release and read-only, ``session`` files for each session; both are mappings of
+    path to source. ``shared`` names belong to the person, outlive sessions and upgrades, and are linked into the
+    session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template. ``merged``
+    are JSON files of theirs to which a release may add: a session that adds something has a file of its own.
+
+    ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
+    the others are left out. ``environment``: None takes a variable away. ``scratch`` is set besides where the agent
+    runs only to be checked: it keeps it out of the person's folders.
+    """
+
+    release: Mapping[str, Source] = {}
+    session: Mapping[str, Source] = {}
+    shared: tuple[str, ...] = ()
+    seeds: Mapping[str, Source] = {}
+    merged: Mapping[str, Source] = {}
+    skills: str | None = None
+    prompts: str | None = None
+    extensions: str | None = None
+    environment: Mapping[str, Source | None] = {}
+    scratch: Mapping[str, Source | None] = {}
+    arguments: tuple[Words, ...] = ()
+
+
+class Adapter(NamedTuple):
+    """``program`` is its name on PATH, ``command`` what the person calls instead. ``asks_version`` with its answer's
+    last line ``says_version``; ``quiet`` keeps that run from touching anything. ``check`` makes it ask Reef's model
+    once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
+
+    ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
+    ``thinking`` its words for how much to think. ``silent``: it has no place to show what is new; the wrapper says it.
+    """
+
+    name: str
+    title: str
+    command: str
+    summary: str
+    folder: Path
+    program: str
+    check: tuple[str, ...]
+    modes: Mapping[str, Mode]
+    plain: tuple[str, ...] = ()
+    installs: tuple[Install, ...] = ()
+    asks_version: tuple[str, ...] = ("--version",)
+    says_version: str = "$VERSION"
+    quiet: Mapping[str, Source] = {}
+    model: Any = "$REEF_MODEL_ID"
+    mcp: Mapping[str, Any] = {}
+    thinking: Mapping[str, str] = {}
+    silent: bool = False
+
+    @property
+    def version(self) -> str | None:
+        """The version that is installed unless another is asked for; None: only one found on PATH."""
+        return self.installs[0].version if self.installs else None
+
+    def mode(self, name: str) -> Mode:
+        """Raises NotFound for a mode that this agent has not."""
+        if name not in self.modes:
+            raise NotFound(f"{self.name} has no mode {name!r}", hint=f"--mode {' or '.join(self.modes)}")
+        return self.modes[name]
+
+
+def names(home: Home) -> list[str]:
+    """All there are, Reef's own and the person's."""
+    shipped = {path.parent.name for path in _SHIPPED.glob("*/adapter.json")}
+    return sorted(shipped | {path.stem for path in _own(home).glob("*.json")})
+
+
+def load(home: Home, name: str) -> Adapter:
+    """Raises NotFound for a name that nobody has, ConfigError for a description that says too little."""
+    places = (_own(home) / f"{name}.json", _SHIPPED / name / "adapter.json")
+    path = next((path for path in places if _NAME.fullmatch(name) and path.is_file()), None)
+    if path is None:
+        raise NotFound(f"no adapter is called {name[:80]!r}", hint=f"there is: {', '.join(names(home))}")
+    try:
+        return _adapter(name, path.parent, json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ConfigError(f"{path}: {what}", hint=f"compare it with {_SHIPPED / 'pi' / 'adapter.json'}") from None
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The release part of a version, to compare: ``1.6.0-beta`` is (1, 6, 0)."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def package(said: Mapping[str, Any]) -> Package:
+    kind: Literal["npm", "pip"] = "pip" if "pip" in said else "npm"
+    return Package(said[kind], said["version"], said["mb"], said["integrity"], kind)
+
+
+def _own(home: Home) -> Path:
+    return home.root / "adapters"
+
+
+def _adapter(name: str, folder: Path, said: dict[str, Any]) -> Adapter:
+    fields = {**said, "name": name, "folder": folder}
+    fields["modes"] = {mode: _mode(told) for mode, told in said["modes"].items()}
+    fields["installs"] = tuple(_install(told) for told in said.get("installs", ()))
+    for listed in ("check", "asks_version", "plain"):
+        if listed in fields:
+            fields[listed] = tuple(fields[listed])
+    made = Adapter(**fields)
+    if not re.fullmatch(r"reef-[a-z0-9-]+", made.command):
+        raise ValueError(f"command {made.command!r} does not begin with reef-")
+    return made
+
+
+def _install(said: dict[str, Any]) -> Install:
+    packages = tuple(map(package, said["packages"]))
+    oldest = {name: numbers(said[name]) for name in ("node", "python") if name in said}
+    return Install(said["version"], packages, tuple(said["run"]), said.get("on", ""), **oldest)
+
+
+def _mode(said: dict[str, Any]) -> Mode:
+    arguments = tuple(map(_words, said.get("arguments", ())))
+    return Mode(**{**said, "shared": tuple(said.get("shared", ())), "arguments": arguments})
+
+
+def _words(said: Any) -> Words:
+    if isinstance(said, dict) and "words" in said:
+        return Words(**{**said, "words": tuple(said["words"])})
+    return Words((said,))

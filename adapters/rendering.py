@@ -1,0 +1,131 @@
+"""A release's harness as one agent reads it: (tree, adapter, mode) → {path: text}. Pure.
+
+The tree's parts go to the places that the mode names. A part without a place is left out, but that a prompt becomes a
+skill: the same words, found by the agent instead of called by the person.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from adapters import template
+from adapters.agent import Adapter, Mode
+from adapters.delivery import Delivery
+from daemon.core.errors import Untrusted
+
+if TYPE_CHECKING:
+    from daemon.core.harness import Entry, Server
+
+_T = TypeVar("_T")
+#: What the daemon makes of it is the person's choice.
+_MODEL: Final = "default"
+#: None where a release does not say.
+_UNSAID: Final = ("REEF_MODEL", "REEF_THINKING", "REEF_MCP")
+_SKILL: Final = "/SKILL.md"
+
+
+def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
+    """What the templates say of a release. ``told`` is `delivery.checked` already. Raises Untrusted for a tree that is
+    none."""
+    said = {"REEF_RELEASE": told.release_id, "REEF_RULES": "", "REEF_MODEL_NAME": _MODEL}
+    made: dict[str, Any] = {**said, **dict.fromkeys(_UNSAID)}
+    if not told.files:
+        return made
+    from daemon.core import harness, playbook  # not at import: a release without files needs none of it
+
+    config = _read(told, harness.CONFIG, harness.config, harness.Config())
+    nobody: tuple[Server, ...] = ()
+    servers = _read(told, harness.MCP, harness.mcp, nobody)
+    rules = _read(told, playbook.PATH, lambda text: playbook.told(playbook.parse(text)), "")
+    facts = [text for path, text in sorted(told.files.items()) if path.startswith("memory/")]
+    parts = (told.files.get(harness.RULES, ""), *facts, rules)
+    return made | {
+        "REEF_RULES": "\n\n".join(text.strip() for text in parts if text.strip()),
+        "REEF_MODEL": config.model,
+        "REEF_MODEL_NAME": config.model or _MODEL,
+        "REEF_THINKING": adapter.thinking.get(config.thinking or ""),
+        "REEF_MCP": {one.name: _server(one, adapter) for one in servers} if servers and adapter.mcp else None,
+    }
+
+
+def rendered(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
+    """Path → text of the read-only part of a session's configuration."""
+    said = values(told, adapter)
+    files = _parts(told, adapter, mode) if told.files else {}
+    files |= {name: template.filled(source, said, adapter.folder) for name, source in mode.release.items()}
+    return {path: text for path, text in files.items() if text.strip()}
+
+
+def models(adapter: Adapter, names: Sequence[str], context: int) -> list[Any]:
+    """The daemon's models as this agent's configuration lists them; ``context`` in tokens."""
+    return [
+        template.in_data(
+            adapter.model,
+            {
+                "REEF_MODEL_ID": name,
+                "REEF_MODEL_TITLE": "Reef's default model" if name == "default" else name,
+                "REEF_MODEL_CONTEXT": context,
+                "REEF_MODEL_OUTPUT": context // 4,
+            },
+        )
+        for name in names
+    ]
+
+
+def _parts(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
+    from daemon.core import harness
+
+    files = {}
+    for path, text in told.files.items():
+        entry = harness.entry(path)
+        if entry is None:
+            raise Untrusted(f"release {told.release_id} is refused: {path!r} is not a path for a harness")
+        place = _place(entry, adapter, mode)
+        if place is not None:
+            files[place] = _as_skill(entry.name, text) if place.endswith(_SKILL) and entry.kind == "prompt" else text
+    return files
+
+
+def _place(entry: "Entry", adapter: Adapter, mode: Mode) -> str | None:
+    skills = f"{mode.skills}/{entry.name}" if mode.skills is not None else None
+    if entry.kind == "skill":
+        return f"{skills}/{entry.file}" if skills else None
+    if entry.kind == "prompt":
+        if mode.prompts is not None:
+            return f"{mode.prompts}/{entry.name}.md"
+        return f"{skills}{_SKILL}" if skills else None
+    if entry.kind == "extension" and entry.adapter == adapter.name and mode.extensions is not None:
+        return f"{mode.extensions}/{entry.file}" if mode.extensions else entry.file
+    return None
+
+
+def _as_skill(name: str, text: str) -> str:
+    """A prompt's words under a name and a description, which a skill must have."""
+    head, body = "", text
+    if text.startswith("---\n"):
+        head, _, body = text[4:].partition("\n---\n")
+    lines = [line for line in head.splitlines() if not line.startswith("name:")]
+    if not any(line.startswith("description:") for line in lines):
+        lines.append(f"description: {json.dumps(name)}")
+    return "\n".join(["---", f"name: {name}", *lines, "---", body])
+
+
+def _server(server: "Server", adapter: Adapter) -> Any:
+    said = {
+        "REEF_MCP_COMMAND": server.command,
+        "REEF_MCP_ARGS": list(server.args),
+        "REEF_MCP_WORDS": [server.command, *server.args],
+        "REEF_MCP_ENV": dict(server.env) or None,
+        "REEF_MCP_URL": server.url,
+        "REEF_MCP_HEADERS": dict(server.headers) or None,
+    }
+    return template.in_data(adapter.mcp["local" if server.url is None else "remote"], said)
+
+
+def _read(told: Delivery, path: str, read: Callable[[str], _T], otherwise: _T) -> _T:
+    if path not in told.files:
+        return otherwise
+    try:
+        return read(told.files[path])
+    except ValueError as error:
+        raise Untrusted(f"release {told.release_id} is refused: {path}: {error}") from None

@@ -1,0 +1,1 @@
+"""Harness working copies: a release's tree as plain files that a person edits, one folder a scenario."""

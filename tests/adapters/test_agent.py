@@ -1,0 +1,83 @@
+"""Adapters as data: Reef's own are whole, a person's is one file more, and what is wrong with one is said."""
+
+import json
+
+import pytest
+
+from adapters import agent
+from daemon.core.errors import ConfigError, NotFound
+from daemon.core.paths import Home
+
+OWN = {
+    "title": "Own",
+    "command": "reef-own",
+    "summary": "mine",
+    "program": "own",
+    "check": ["Hello"],
+    "modes": {"isolated": {"environment": {"OWN_HOME": "$REEF_SESSION_DIRECTORY", "OTHER": None}}},
+}
+
+
+def write(home: Home, name: str, text: str) -> None:
+    (home.root / "adapters").mkdir(exist_ok=True)
+    (home.root / "adapters" / f"{name}.json").write_text(text)
+
+
+def test_every_one_that_comes_with_reef_is_whole(reef_home: Home) -> None:
+    commands = set()
+    for name in agent.names(reef_home):
+        adapter = agent.load(reef_home, name)
+        assert (adapter.name, adapter.modes.keys() <= set(agent.MODES)) == (name, True)
+        commands.add(adapter.command)
+        for mode in adapter.modes.values():
+            for source in [*mode.release.values(), *mode.session.values(), *mode.seeds.values()]:
+                if not isinstance(source, str) and "file" in source:
+                    assert (adapter.folder / source["file"]).is_file(), source
+            assert not {*mode.release, *mode.session} & set(mode.shared)
+    assert len(commands) == len(agent.names(reef_home))
+    assert "pi" in agent.names(reef_home)
+
+
+def test_a_persons_own(reef_home: Home) -> None:
+    write(reef_home, "own", json.dumps(OWN))
+    assert "own" in agent.names(reef_home)
+    own = agent.load(reef_home, "own")
+    assert (own.version, own.mode("isolated").environment["OTHER"]) == (None, None)
+    with pytest.raises(NotFound, match="own has no mode 'overlay'"):
+        own.mode("overlay")
+
+
+def test_a_persons_own_in_the_place_of_reefs(reef_home: Home) -> None:
+    write(reef_home, "pi", json.dumps({**OWN, "title": "My Pi"}))
+    assert agent.load(reef_home, "pi").title == "My Pi"
+
+
+@pytest.mark.parametrize("name", ["emacs", "../pi", "", "PI", "x" * 100])
+def test_a_name_that_nobody_has(reef_home: Home, name: str) -> None:
+    with pytest.raises(NotFound, match="no adapter is called"):
+        agent.load(reef_home, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "list"),
+        (json.dumps({key: value for key, value in OWN.items() if key != "modes"}), "'modes' is missing"),
+        (json.dumps({key: value for key, value in OWN.items() if key != "title"}), "title"),
+        (json.dumps({**OWN, "colour": "red"}), "colour"),
+        (json.dumps({**OWN, "command": "rm"}), "does not begin with reef-"),
+        (json.dumps({**OWN, "installs": [{"version": "1"}]}), "'packages' is missing"),
+        (json.dumps({**OWN, "modes": {"isolated": {"enviroment": {}}}}), "enviroment"),
+    ],
+)
+def test_what_is_wrong_with_one_is_said(reef_home: Home, text: str, said: str) -> None:
+    write(reef_home, "own", text)
+    with pytest.raises(ConfigError, match=r"own\.json: ") as raised:
+        agent.load(reef_home, "own")
+    assert said in raised.value.message
+
+
+def test_versions_compare_by_their_numbers() -> None:
+    assert agent.numbers("1.10.0-beta.2") > agent.numbers("1.9")
+    assert agent.numbers("latest") == ()

@@ -1,0 +1,124 @@
+"""A release's tree as agents read it: each kind in its place, refused where it is none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters import agent, rendering
+from adapters.agent import Adapter, Mode
+from daemon.core.errors import Untrusted
+from daemon.core.paths import Home
+from tests.adapters.test_shelf import base
+from tests.fakes import chain
+
+PI = agent.load(Home(Path("/nowhere")), "pi")
+MODE = PI.mode("isolated")
+
+
+def rendered(files: dict[str, str], adapter: Adapter = PI, mode: Mode = MODE) -> dict[str, str]:
+    return rendering.rendered(base()._replace(files=files), adapter, mode)
+
+
+def values(files: dict[str, str], adapter: Adapter = PI) -> dict[str, Any]:
+    return rendering.values(base()._replace(files=files), adapter)
+
+
+def test_an_agent_gets_rules_skills_and_prompts(reef_home: Home) -> None:
+    chain.publish(reef_home)
+    files = rendering.rendered(chain.delivered(reef_home), PI, MODE)
+    assert sorted(files) == ["AGENTS.md", "extensions/reef.ts", "prompts/sum.md", "skills/greet/SKILL.md"]
+    assert files["AGENTS.md"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert files["skills/greet/SKILL.md"] == chain.SKILL
+    assert "helpful" not in files["AGENTS.md"]
+
+
+def test_the_base_tells_no_rules() -> None:
+    assert sorted(rendered({})) == ["extensions/reef.ts"]
+
+
+def test_facts_stand_between_the_rules_and_what_was_learned() -> None:
+    told = {
+        "memory/b.md": "Fact b.\n",
+        "rules.md": "A rule.\n",
+        "memory/a.md": "Fact a.\n",
+        "playbook.md": chain.PLAYBOOK,
+    }
+    assert rendered(told)["AGENTS.md"] == "A rule.\n\nFact a.\n\nFact b.\n\n- Use uv, not pip.\n"
+
+
+def test_values_are_not_read_as_templates_again() -> None:
+    assert rendered({"rules.md": "Say $REEF_TOKEN_FILE and $HOME\n"})["AGENTS.md"] == "Say $REEF_TOKEN_FILE and $HOME\n"
+
+
+@pytest.mark.parametrize("path", ["skills/../../../bin/reef-pi", "prompts//x.md", "skills/.x/SKILL.md", "models.json"])
+def test_a_path_that_is_none_is_refused(path: str) -> None:
+    with pytest.raises(Untrusted, match="not a path for a harness"):
+        rendered({path: "x"})
+
+
+def test_extensions_are_for_their_agent_and_never_in_the_place_of_ours() -> None:
+    told = {"extensions/pi/more.ts": "mine", "extensions/pi/reef.ts": "evil", "extensions/codex/x.toml": "theirs"}
+    files = rendered(told)
+    assert sorted(files) == ["extensions/more.ts", "extensions/reef.ts"]
+    assert files["extensions/more.ts"] == "mine"
+    assert files["extensions/reef.ts"] == rendered({})["extensions/reef.ts"]
+    assert rendered(told, mode=MODE._replace(extensions="", release={})) == {"more.ts": "mine", "reef.ts": "evil"}
+    assert rendered(told, mode=MODE._replace(extensions=None, release={})) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "skill"),
+    [
+        (chain.PROMPT, "---\nname: sum\ndescription: A summary.\n---\nSummarise $1\n"),
+        ("Summarise $1\n", '---\nname: sum\ndescription: "sum"\n---\nSummarise $1\n'),
+        ("---\nname: other\n---\nDo.\n", '---\nname: sum\ndescription: "sum"\n---\nDo.\n'),
+    ],
+)
+def test_without_prompts_one_is_a_skill(text: str, skill: str) -> None:
+    assert rendered({"prompts/sum.md": text}, mode=Mode(skills="skills")) == {"skills/sum/SKILL.md": skill}
+    assert rendered({"prompts/sum.md": text}, mode=Mode()) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        ("playbook.md", "do it\n", "line 1 is not a rule"),
+        ("config.json", "[]", "is not an object"),
+        ("config.json", '{"thinking": "hard"}', "thinking"),
+        ("mcp.json", '{"mcpServers": {"x": {}}}', "server x"),
+    ],
+)
+def test_a_file_that_says_nothing_sensible_is_refused(path: str, text: str, said: str) -> None:
+    with pytest.raises(Untrusted, match=said):
+        rendered({path: text})
+
+
+def test_model_and_thinking_in_the_agents_words() -> None:
+    told = values({"config.json": '{"model": "big", "thinking": "high"}'}, PI._replace(thinking={"high": "hard"}))
+    assert (told["REEF_MODEL"], told["REEF_THINKING"]) == ("big", "hard")
+    unsaid = values({"config.json": "{}"})
+    assert (unsaid["REEF_MODEL"], unsaid["REEF_THINKING"], unsaid["REEF_MCP"]) == (None, None, None)
+
+
+def test_servers_in_the_agents_words() -> None:
+    forms = {
+        "local": {"type": "local", "command": "$REEF_MCP_WORDS", "environment": "$REEF_MCP_ENV"},
+        "remote": {"type": "remote", "url": "$REEF_MCP_URL", "headers": "$REEF_MCP_HEADERS"},
+    }
+    told = (
+        '{"mcpServers": {"a": {"command": "uvx", "args": ["x"], "env": {"K": "v"}}, "b": {"url": "https://b.example"},'
+        ' "c": {"command": "c"}}}'
+    )
+    assert values({"mcp.json": told}, PI._replace(mcp=forms))["REEF_MCP"] == {
+        "a": {"type": "local", "command": ["uvx", "x"], "environment": {"K": "v"}},
+        "b": {"type": "remote", "url": "https://b.example"},
+        "c": {"type": "local", "command": ["c"]},
+    }
+    assert values({"mcp.json": told}, PI._replace(mcp={}))["REEF_MCP"] is None
+
+
+def test_models_are_listed_with_their_window() -> None:
+    models = rendering.models(PI, ["default", "scripted"], 4096)
+    assert [(model["id"], model["contextWindow"]) for model in models] == [("default", 4096), ("scripted", 4096)]
+    assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a", "b"], 1) == ["a", "b"]

@@ -1,0 +1,91 @@
+"""Feedback typed into real coding agents: a report on the right record, no model asked, and the work goes on."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.agents import AGENTS, Agent
+from tests.e2e.runs import AGAIN, PROMPT, Run, run_of
+from tests.e2e.terminal import Terminal
+from tests.e2e.test_codex import CODEX
+from tests.fakes.daemon import until
+
+pytestmark = pytest.mark.slow
+
+WORDS = "reef-good works"
+LASTING = {name: agent for name, agent in {**AGENTS, "codex": CODEX}.items() if agent.again}
+TYPED = {name: agent for name, agent in LASTING.items() if agent.terminal is not None}
+
+
+def last(run: Run) -> dict[str, Any]:
+    """The last answer of the conversation."""
+    rows = run.daemon.get("/reef/records?limit=200")["items"]
+    return next(row for row in rows if row["kind"] == "main")
+
+
+def reports(run: Run) -> list[tuple[str, float | None, str | None]]:
+    rows = run.daemon.get("/reef/records?limit=200")["items"]
+    found = [(row["receipt"], run.daemon.get(f"/reef/records/{row['receipt']}")["reports"]) for row in rows]
+    return [(receipt, one["score"], one["feedback"]) for receipt, told in found for one in told]
+
+
+def turns(run: Run) -> int:
+    """Requests that reached a model, beside what agents ask for themselves."""
+    return sum(row["kind"] == "main" for row in run.daemon.get("/reef/records?limit=200")["items"])
+
+
+def one_session(run: Run, agent: Agent) -> None:
+    (session,) = run.daemon.get("/reef/sessions")["items"]
+    assert (session["title"].strip('"'), session["turns"]) == (PROMPT, 2 * agent.turns)
+    assert (session["score"], session["reports"]) == (1.0, 1)
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_said_when_the_conversation_is_gone_on_with(name: str) -> None:
+    with run_of(LASTING[name]) as run:
+        run.ask(PROMPT)
+        rated, asked = last(run)["receipt"], turns(run)
+        run.ask(WORDS, again=True)
+        assert f"Reef: recorded good on {rated}" in run.said[-1][1], run.said[-1]
+        assert run.said[-1][0] == 0
+        assert turns(run) == asked
+        assert reports(run) == [(rated, 1.0, "works")]
+        run.ask(AGAIN, again=True)
+        one_session(run, run.agent)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_typed_in_a_terminal(name: str) -> None:
+    agent = TYPED[name]
+    with run_of(agent) as run:
+        for file, text in agent.seeds.items():
+            (run.user / file).write_text(text.replace("$PROJECT", str(run.project)))
+        terminal = Terminal(run.daemon.home.run / "tmux")
+        command = agent.argv(run.root, *(agent.terminal or ()))
+        terminal.start(command, run.project, run.environment | {"TERM": "xterm-256color"})
+        try:
+            terminal.see(agent.listens)
+            enter(terminal, PROMPT, lambda: turns(run) == agent.turns)
+            rated = last(run)["receipt"]
+            enter(terminal, WORDS, lambda: reports(run))
+            terminal.see("Reef: recorded good on")
+            assert reports(run) == [(rated, 1.0, "works")]
+            assert turns(run) == agent.turns
+            enter(terminal, AGAIN, lambda: turns(run) == 2 * agent.turns)
+            one_session(run, agent)
+        finally:
+            terminal("kill-server")
+
+
+def enter(terminal: Terminal, text: str, answered: Any) -> None:
+    terminal("send-keys", "-l", text)
+    terminal.see(text)
+
+    def sent() -> Any:
+        terminal("send-keys", "Enter")  # again where that only ended a paste
+        try:
+            return until(answered, "an answer", 5)
+        except AssertionError:
+            return None
+
+    until(sent, f"an answer to {text!r}", 120)

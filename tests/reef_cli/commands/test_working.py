@@ -1,0 +1,75 @@
+"""`reef harness edit · status · keep · discard`, on a real daemon."""
+
+from pathlib import Path
+
+import pytest
+
+from daemon.core.errors import ExitCode
+from tests.fakes import chain
+from tests.fakes.daemon import until
+from tests.reef_cli.commands.conftest import Served
+from tests.reef_cli.conftest import Reef
+
+
+def folder(cli: Reef, scenario: str) -> Path:
+    return Path(cli("harness", "edit", "--scenario", scenario).out.strip())
+
+
+def test_from_a_folder_to_a_release(served: Served, cli: Reef) -> None:
+    assert cli("harness", "status").err == "no working copy yet: reef harness edit\n"
+    chain.publish(served.home, "job_w1", scenario="w")
+    root = folder(cli, "w")
+    assert root == served.home.harness / "w"
+    assert folder(cli, "w") == root
+    (root / "rules.md").write_text("Mine.\n")
+    status = cli("harness", "status", "--scenario", "w")
+    lines = status.out.splitlines()
+    assert (status.code, lines[0]) == (ExitCode.OK, f"w  {root}")
+    assert "changed   rules.md" in lines
+    proposal = cli("harness", "status", "--scenario", "w", "--json").json()["items"][0]["proposal"]
+    assert lines[-2:] == [
+        f"next      reef releases diff {proposal} --scenario w",
+        f"          then: reef releases approve {proposal} --scenario w",
+    ]
+    assert "+Mine." in cli("releases", "diff", proposal, "--scenario", "w").out
+    assert cli("releases", "approve", proposal, "--scenario", "w").code == ExitCode.OK
+    after = cli("harness", "status", "--scenario", "w").out.splitlines()
+    assert after[1].startswith("made from r2-")
+    assert len(after) == 2
+
+
+def test_a_conflict_and_its_two_ways_out(served: Served, cli: Reef) -> None:
+    chain.publish(served.home, "job_x1", scenario="x")
+    root = folder(cli, "x")
+    (root / "rules.md").write_text("Mine.\n")
+    (root / "prompts" / "sum.md").write_text("Mine.\n")
+    head = chain.publish(served.home, "job_x2", {"rules.md": "Theirs.\n", "prompts/sum.md": "Theirs.\n"}, scenario="x")
+    status = cli("harness", "status", "--scenario", "x")
+    assert status.code == ExitCode.FAILED
+    assert f"conflict  rules.md: you changed it, and so did {head.id}; yours lies there" in status.out
+    assert "then: reef harness keep rules.md --scenario x, or: reef harness discard rules.md --scenario x" in status.out
+    assert "conflict  prompts/sum.md" in cli("harness", "keep", "rules.md", "--scenario", "x").out
+    asked = cli("harness", "discard", str(root / "prompts" / "sum.md"), "--scenario", "x")
+    assert (asked.code, "add --yes" in asked.err) == (ExitCode.USAGE, True)
+    done = cli("harness", "discard", str(root / "prompts" / "sum.md"), "--yes", "--scenario", "x", "--json").json()
+    assert ([edit["path"] for edit in done["edits"]], done["conflicts"]) == (["rules.md"], {})
+    assert (root / "prompts" / "sum.md").read_text() == "Theirs.\n"
+    assert cli("harness", "discard", "/etc/passwd", "--yes", "--scenario", "x").code == ExitCode.FAILED
+    assert cli("harness", "discard", "--yes", "--scenario", "nobody").code == ExitCode.NOT_FOUND
+
+
+def test_what_is_wrong_is_shown_and_cannot_act_on_the_terminal(served: Served, cli: Reef) -> None:
+    root = folder(cli, "y")
+    (root / "rules.md").write_bytes(b"caf\xe9\n")
+    (root / "odd\x1b[2J.md").write_text("x\n")
+    status = cli("harness", "status", "--scenario", "y")
+    assert status.code == ExitCode.FAILED
+    assert "wrong     rules.md: byte 3 is not UTF-8 text" in status.out
+    assert "passed    odd\\x1b[2J.md: a harness has no such file" in status.out
+    until(lambda: str(root) in cli("status").out, "the note in `reef status`")
+
+
+def test_opened_in_the_persons_editor(served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "sh -c 'echo Mine. > \"$0/rules.md\"'")
+    cli("harness", "edit", "--open", "--scenario", "z")
+    assert (served.home.harness / "z" / "rules.md").read_text() == "Mine.\n"
