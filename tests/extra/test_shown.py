@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from daemon.core.paths import Home
 from reef_cli.tui.screens.trace import Trace
 from tests.extra.test_cases import AGENTS, CAPTURES
-from tests.extra.test_replay import Again, Capture, captures, daemon, provider, replayed  # noqa: F401  (fixtures)
+from tests.extra.test_replay import REPLAYED, Again, Capture, captures, daemon, provider, replayed  # noqa: F401  (fixtures)
 from tests.extra.test_sessions import answer_to
 from tests.fakes.daemon import RunningDaemon
 from tests.reef_cli.tui.seen import Seen, dashboard
@@ -89,7 +89,7 @@ def answered(agent: str) -> list[Capture]:
     return found
 
 
-@pytest.mark.parametrize("agent", AGENTS or ["none"])
+@pytest.mark.parametrize("agent", REPLAYED or ["none"])
 async def test_every_trace_is_read_at_every_width(
     agent: str,
     daemon: RunningDaemon,  # noqa: F811

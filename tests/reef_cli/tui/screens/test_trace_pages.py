@@ -147,6 +147,7 @@ def few(fake: FakeDaemon) -> FakeDaemon:
 
 
 async def test_an_answer_streams_in_and_becomes_its_record(reef_home: Home, few: FakeDaemon) -> None:
+    """B226, too: its brackets come one by one."""
     one, close = few.sessions[0]["id"], few.closeup
     async with dashboard(reef_home) as seen:
         await opened(seen, "make step-2")
