@@ -258,6 +258,7 @@ conclude() {
         exec "$command" demo
     fi
     say "Reef is installed. Next: $called demo"
+    say "Or see and rate what an agent does: $called harness install --adapter pi, and $called alone is the dashboard."
 }
 
 path_hint() {

@@ -43,7 +43,12 @@ def word(source: Source, values: Mapping[str, Any]) -> str:
 
 
 def in_text(text: str, values: Mapping[str, Any]) -> str:
-    return _PLACE.sub(lambda place: str(values[place[1]]), text)
+    """A truth inside a text is 1 or 0, as an address's query has it."""
+    return _PLACE.sub(lambda place: _said(values[place[1]]), text)
+
+
+def _said(value: Any) -> str:
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def in_data(value: Any, values: Mapping[str, Any]) -> Any:

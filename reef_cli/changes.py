@@ -18,7 +18,7 @@ _WIDE = 72
 def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """As `GET /reef/records/{receipt}/changes` tells it. A line that begins with + or - is what is new and what was."""
     if told["previous"] is None:
-        yield f"{told['receipt']} is the first request of its line: there is nothing to compare it with"
+        yield f"{told['receipt']} is the first request there: none comes before it to compare it with"
         return
     yield f"{told['receipt']} after {told['previous']}"
     yield from _broken(told) if told["broken"] else [_whole(told)]

@@ -290,6 +290,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
         "REEF_POLL_SECONDS": _poll_seconds(),
+        "REEF_CONTEXT": serves["context"],
         "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),
     }
 

@@ -37,8 +37,9 @@ class Act:
     def whom(self) -> str:
         return str(self.about[0].receipt or "the last answer") if len(self.about) == 1 else f"{len(self.about)} answers"
 
-    def back(self) -> str:
-        return f"z {'brings' if self.cleared else 'takes'} {'it' if len(self.about) == 1 else 'them'} back"
+    def back(self, key: str) -> str:
+        """That ``key`` undoes it."""
+        return f"{key} {'brings' if self.cleared else 'takes'} {'it' if len(self.about) == 1 else 'them'} back"
 
 
 def about(row: Row, **said: Any) -> Report:

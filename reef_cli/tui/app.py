@@ -164,7 +164,8 @@ class Dashboard(App[None], inherit_bindings=False):
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
         if engines and engines[-1]:
-            self.desk.engine = f"{engines[-1][0]['name']}: {engines[-1][0]['state']}"
+            state = engines[-1][0]["state"]
+            self.desk.engine = f"{engines[-1][0]['name']}: {'asleep' if state == 'off' else state}"
         if any(event.name == "recording" for event in events):
             self._look_again()
         for panel in self._panels():

@@ -44,9 +44,9 @@ class Desk:
     keys: tuple[Key, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ratings = Ratings(self.home, self.client, self.tell)
         self.hints = self.settings.hints
         self.keys = rebound(self.settings.keys)
+        self.ratings = Ratings(self.home, self.client, self.tell, self.key("undo"))
 
     def key(self, id: str) -> str:
         """What a person presses for that action: its first key."""
@@ -72,7 +72,11 @@ class Desk:
         self.scales = scales(status)
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
-        self.other = "" if ours else f"the daemon is now Reef {version}, this dashboard {__version__}: q, then reef"
+        self.other = (
+            ""
+            if ours
+            else f"the daemon is now Reef {version}, this dashboard {__version__}: {self.key('quit')}, then reef"
+        )
 
     def _hear(self, state: Mapping[str, Any]) -> None:
         """Take how recording is."""

@@ -32,6 +32,9 @@ class Place(StrEnum):
 EATEN: Final = ("ctrl+m", "ctrl+h", "ctrl+i", "ctrl+left_square_bracket", "ctrl+q", "ctrl+s")
 EATEN_BY_EDITORS: Final = ("ctrl+p",)
 
+#: The rank of keys that every footer has room for.
+ALWAYS: Final = 9
+
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
 OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.DIFF, Place.JOB, Place.MODEL)
 EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
@@ -69,17 +72,17 @@ KEYS: Final = (
     Key("page_down", ("ctrl+d", "pagedown"), "ctrl+d PgDn", "page down", "half a screen down", EVERYWHERE),
     Key("page_up", ("ctrl+u", "pageup"), "ctrl+u PgUp", "page up", "half a screen up", EVERYWHERE),
     Key("open", ("enter",), "Enter", "open", "read the trace", (Place.TRACES,), "reef traces show ID", 1),
-    Key("query", ("slash",), "/", "filter", "words, agent:pi, since:2d", (Place.TRACES,),
+    Key("query", ("slash",), "/", "filter", "filter: words, agent:pi since:2d", (Place.TRACES,),
         "reef traces list QUERY", 2),
     Key("reset", ("escape",), "Esc", "reset", "take marks, filter, sorting off", (Place.TRACES,),
         "reef traces list"),
-    Key("sort", ("o",), "o", "sort", "by tokens, cost, latency, rating", (Place.TRACES,),
+    Key("sort", ("o",), "o", "sort", "sort: tokens cost latency rating", (Place.TRACES,),
         "reef traces list --sort", 7),
-    Key("mark", ("space",), "space", "mark", "mark it, or no more: for + - 0 c", (Place.TRACES,),
+    Key("mark", ("space",), "space", "mark", "mark, or no more: to rate many", (Place.TRACES,),
         "reef traces list --json", 6),
     Key("range", ("V", "shift+space"), "V", "mark to here", "mark from the last mark to here", (Place.TRACES,),
         "reef traces list --json"),
-    Key("expand", ("l", "right"), "l →", "unfold", "sub-agents, side calls, retries", (Place.TRACES,),
+    Key("expand", ("l", "right"), "l →", "unfold", "unfold sub-agents and side calls", (Place.TRACES,),
         "reef traces show ID", 8),
     Key("collapse", ("h", "left"), "h ←", "fold", "fold them again", (Place.TRACES,), "reef traces show ID"),
     Key("card", ("enter",), "Enter", "card", "read the release's card", (Place.RELEASES,), "reef releases show ID", 1),
@@ -99,7 +102,7 @@ KEYS: Final = (
     Key("previous_hit", ("N",), "N", "previous", "where the words are above", OPENED, "reef traces show --full"),
     Key("editor", ("e",), "e", "editor", "all of it in $EDITOR", OPENED, "reef traces show --full"),
     Key("pager", ("p",), "p", "pager", "all of it in $PAGER", OPENED, "reef traces show --full"),
-    Key("back", ("escape",), "Esc", "back", "back to the list", OPENED, "", 2),
+    Key("back", ("escape", "q"), "Esc q", "back", "back to the list", OPENED, "", 2),
     Key("good", ("plus",), "+", "good", "rate the answer good", _RATED, "reef good RECEIPT", 3),
     Key("bad", ("minus",), "-", "bad", "rate the answer bad", _RATED, "reef bad RECEIPT", 4),
     Key("clear", ("0",), "0", "clear", "take the answer's ratings back", _RATED, "reef undo RECEIPT", 8),
@@ -119,17 +122,17 @@ KEYS: Final = (
     Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3),
     Key("check", ("r",), "r", "check", "run the checks again", (Place.STATUS,), "reef doctor", 4),
     Key("filter", ("slash",), "/", "filter", "only lines with these words", (Place.LOGS,), "reef logs WORDS", 1),
-    Key("level", ("l",), "l", "level", "from which level up", (Place.LOGS,), "reef logs level:warning", 2),
+    Key("level", ("l",), "l", "level", "only lines of a level and up", (Place.LOGS,), "reef logs level:warning", 2),
     Key("source", ("tab",), "Tab", "log", "another log: engine, a job", (Place.LOGS,), "reef logs --of engine", 3),
     Key("follow", ("f",), "f", "follow", "follow the newest, or stop",
         (Place.TRACES, Place.TRACE, Place.JOB, Place.LOGS),
         "reef traces tail", 7),
-    Key("traces", ("1",), "1", "traces", "what the agents did", EVERYWHERE, "reef traces list"),
-    Key("releases", ("2",), "2", "releases", "what they became", EVERYWHERE, "reef releases list"),
-    Key("jobs", ("3",), "3", "jobs", "what learns now", EVERYWHERE, "reef jobs list"),
-    Key("models", ("4",), "4", "models", "what answers", EVERYWHERE, "reef models list"),
-    Key("logs", ("5",), "5", "logs", "what the daemon said", EVERYWHERE, "reef logs"),
-    Key("status", ("6",), "6", "status", "what runs, and the checks", EVERYWHERE, "reef status"),
+    Key("traces", ("1",), "1", "traces", "traces: what the agents did", EVERYWHERE, "reef traces list"),
+    Key("releases", ("2",), "2", "releases", "releases: what they became", EVERYWHERE, "reef releases list"),
+    Key("jobs", ("3",), "3", "jobs", "jobs: what learns now", EVERYWHERE, "reef jobs list"),
+    Key("models", ("4",), "4", "models", "models: what answers", EVERYWHERE, "reef models list"),
+    Key("logs", ("5",), "5", "logs", "logs: what the daemon said", EVERYWHERE, "reef logs"),
+    Key("status", ("6",), "6", "status", "status: what runs, the checks", EVERYWHERE, "reef status"),
     Key("suspend", ("ctrl+z",), "ctrl+z", "suspend", "suspend; fg in the shell comes back", EVERYWHERE),
     Key("copy", ("y",), "y", "copy", "its id, or the line, to the clipboard", EVERYWHERE),
     Key("hints", ("H",), "H", "hints", "the hint at the bottom: off, or on again", EVERYWHERE),
@@ -137,7 +140,7 @@ KEYS: Final = (
         "reef --help", 8),
     Key("start", ("s",), "s", "start", "start the daemon", EVERYWHERE, "reef start"),
     Key("help", ("question_mark", "f1"), "? F1", "help", "every key, and its command", EVERYWHERE, "reef --help", 9),
-    Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", EVERYWHERE, "", 10),
+    Key("quit", ("q",), "q", "quit", "leave (anywhere: ctrl+c twice)", LISTS, "", 10),
 )  # fmt: skip
 
 #: What a recording cannot do: ids of the keys that change something.

@@ -89,7 +89,7 @@ def unfolded_rows(
         lines.setdefault(first, []).append(record)
     rows = [_line(session, line, now_ns, waits(line[-1] | {"id": line[-1]["receipt"]})) for line in lines.values()]
     if len(records) == MOST_UNFOLDED and rows:
-        rows.insert(0, Row(f"{session.id}/more", (*[""] * (len(COLUMNS) - 1), "  … older ones: Enter reads the trace"),
+        rows.insert(0, Row(f"{session.id}/more", (*[""] * (len(COLUMNS) - 1), "  … older ones: the trace has all"),
                            "dim", session.seq, session.data, under=session.id))  # fmt: skip
     return rows
 

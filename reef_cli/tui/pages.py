@@ -4,7 +4,7 @@ A filtered page may be short, or empty, and still have a next one: the daemon lo
 each. So how far was looked is kept beside what was found.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,11 +48,13 @@ class Pages:
             return f"{loaded}{'' if loaded == self._window.total else '+'} fit"
         return "" if self.shown.counted else f"by {self.shown.order}"
 
-    def nothing(self) -> str:
-        """What stands where nothing fits."""
+    def nothing(self, key: Callable[[str], str]) -> str:
+        """What stands where nothing fits; ``key`` tells what a person presses for an action."""
         if self.shown.query:
-            return "no trace fits; Esc shows all of them"
-        return "" if self.shown.counted else f"no trace has a {self.shown.order}; o goes on, Esc: the last activity"
+            return f"no trace fits; {key('reset')} shows all of them"
+        if self.shown.counted:
+            return ""
+        return f"no trace has a {self.shown.order}; {key('sort')} goes on, {key('reset')}: the last activity"
 
     def get(self, asked: Asked, **place: object) -> Mapping[str, Any]:
         """Blocking. Raises ReefError; UsageError for a wrong query."""

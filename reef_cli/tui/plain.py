@@ -10,12 +10,13 @@ from typing import Any
 from daemon.core.client import Client
 from daemon.core.errors import ReefError
 from reef_cli import conversation, diagnostics, output, pages
+from reef_cli.outbox import last_answer
 from reef_cli.tui.keys import KEYS
 
 _SHOWN = 10
-_HELP = (
-    "Say a trace's number to read it, list for the newest, quit, or any command of reef, such as good or releases list."
-)
+_HELP = "Say a trace's number to read it, good and its number to rate it, list, quit, or any command of reef."
+#: What takes a trace's number for its last answer, and how many words stand before that.
+_RATES = {"good": 1, "bad": 1, "undo": 1, "edit": 1, "note": 2, "score": 2}
 
 
 def run(client: Client, run_command: Callable[[list[str]], object]) -> None:
@@ -32,9 +33,17 @@ def run(client: Client, run_command: Callable[[list[str]], object]) -> None:
             elif len(words) == 1 and words[0].isascii() and words[0].isdigit():
                 _read(client, sessions, int(words[0]))
             else:
-                run_command(words)
+                run_command(_named(client, sessions, words))
         except ReefError as error:
             diagnostics.failure(error, as_json=False)
+
+
+def _named(client: Client, sessions: list[Mapping[str, Any]], words: list[str]) -> list[str]:
+    """The receipt of a trace's last answer in place of its number."""
+    *before, last = words
+    if len(before) != _RATES.get(words[0]) or not last.isdecimal() or not 1 <= int(last) <= len(sessions):
+        return words
+    return [*before, str(last_answer(client, sessions[int(last) - 1]["id"])["receipt"])]
 
 
 def _help() -> None:
@@ -67,7 +76,8 @@ def _listed(client: Client) -> list[Mapping[str, Any]]:
         score = session["score"]
         rated = "not rated" if score is None else conversation.verdict({"score": score, "feedback": None})
         title = output.one_line(session["title"] or "untitled")
-        output.line(f"Trace {n}: {title}. Rating: {rated}. Turns: {session['turns']}. Name: {session['id']}.")
+        stop = "" if title[-1] in ".?!…" else "."
+        output.line(f"Trace {n}: {title}{stop} Rating: {rated}. Turns: {session['turns']}. Name: {session['id']}.")
     return sessions
 
 

@@ -25,10 +25,11 @@ _LEAVE_SECONDS: Final = 5.0
 
 class Ratings:
     """Rows are records, or sessions: then the last answer of each is meant. ``tell`` takes a sentence about what
-    became of something; it may be called from any thread."""
+    became of something; it may be called from any thread. ``undo`` is the key that a person presses for it."""
 
-    def __init__(self, home: Home, client: Client, tell: Callable[[str], object]) -> None:
+    def __init__(self, home: Home, client: Client, tell: Callable[[str], object], undo: str = "z") -> None:
         self._client = client
+        self._key = undo
         self._tell = tell
         self._outbox = Outbox(home)
         self._acts: list[Act] = []
@@ -67,11 +68,11 @@ class Ratings:
         ids = [str(one["id"]) for one in sessions]
         act = Act("pin", "pinned as golden" if pinned else "no longer pinned")
         changed: list[str] = []
-        act.take_back = lambda: self._tell(self._pin(changed, [], pinned=not pinned))
+        act.take_back = lambda: self._tell(f"undone: {self._pin(changed, [], pinned=not pinned)}")
 
         def work() -> None:
             done = self._pin(ids, changed, pinned=pinned)
-            self._tell(f"{done}; z takes {'it' if len(changed) == 1 else 'them'} back")
+            self._tell(f"{done}; {self._key} takes {'it' if len(changed) == 1 else 'them'} back")
 
         self._acts.append(act)
         self._after(lambda: self._try(act, work, again=False))
@@ -82,7 +83,7 @@ class Ratings:
 
     def undo(self) -> None:
         if not self._acts:
-            self._tell("nothing was rated here yet; reef undo takes back what was said elsewhere")
+            self._tell("nothing is left to take back here; reef undo takes back what was said elsewhere")
             return
         act = self._acts.pop()
         if act.take_back is not None:
@@ -184,7 +185,9 @@ class Ratings:
 
     def _settled(self, act: Act) -> None:
         self._open.remove(act)
-        self._tell(f"{act.done}: {act.whom()}; {act.back()}" if act in self._acts else f"{act.done} {act.whom()}")
+        self._tell(
+            f"{act.done}: {act.whom()}; {act.back(self._key)}" if act in self._acts else f"{act.done} {act.whom()}"
+        )
 
     def _drop(self, act: Act) -> None:
         for known in (self._open, self._acts):
@@ -202,7 +205,7 @@ class Ratings:
             self._failed(error)
         else:
             if act.cleared:
-                self._tell(f"cleared: {act.whom()}; {act.back()}")
+                self._tell(f"cleared: {act.whom()}; {act.back(self._key)}")
             else:
                 self._drop(act)
                 self._tell(f"nothing to clear: {act.whom()} has no rating")

@@ -22,6 +22,8 @@ from reef_cli.tui.recording import FORMAT, MOST_BYTES
 
 #: Why nothing can be changed.
 FIXED: Final = "this is a recording: nothing can be changed in it"
+#: Why a place is empty.
+NOT_RECORDED: Final = "this is not in the recording"
 _CURSORS: Final = ("before", "after", "limit", "ids")
 
 
@@ -245,4 +247,4 @@ def _fail(heard: Heard) -> None:
 
 
 def _missing(path: str) -> ReefError:
-    return NotFound(f"the recording has no answer to {path}")
+    return NotFound(f"{NOT_RECORDED}: {path.partition('?')[0]}")

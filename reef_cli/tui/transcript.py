@@ -50,10 +50,11 @@ class Item:
         return self.blocks() if self.blocks else [Block(self.text)] if self.text else []
 
 
-def beyond(where: Literal["above", "below"], cursor: str) -> Item:
-    """What stands for the pages that are not held; another one for each, so that nobody stays with it."""
-    word, key = ("earlier", "g goes to the beginning") if where == "above" else ("later", "G goes to the end")
-    return Item(f"{where}/{cursor}", None, f"… {word} turns: {key}", style="dim")
+def beyond(where: Literal["above", "below"], cursor: str, key: str) -> Item:
+    """What stands for the pages that are not held, another one for each, so that nobody stays with it; ``key`` goes
+    past them."""
+    word, end = ("earlier", "beginning") if where == "above" else ("later", "end")
+    return Item(f"{where}/{cursor}", None, f"… {word} turns: {key} goes to the {end}", style="dim")
 
 
 def live(call: Mapping[str, Any], parts: Sequence[tuple[str, str]]) -> list[Item]:
@@ -186,4 +187,5 @@ def _report(report: Mapping[str, Any]) -> str:
     said = [rating(report["score"], report.get("metadata")), one_line(report["feedback"] or ""), *edited(report)]
     text = ": ".join(word for word in said if word)
     waits = " …" if report.get("waiting") else ""
-    return f"  * {text}{'  (undone)' if report['undone_ns'] else ''}{waits}"
+    bullet = "" if text[:1] in ("+", "-", "~") and report["score"] is not None else "* "  # a rating has its own
+    return f"  {bullet}{text}{'  (undone)' if report['undone_ns'] else ''}{waits}"

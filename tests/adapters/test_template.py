@@ -44,3 +44,7 @@ def test_toml_reads_what_was_written(text: str) -> None:
 def test_a_place_without_a_value_is_a_bug(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         template.filled("$REEF_X", {}, tmp_path)
+
+
+def test_a_truth_inside_a_text_is_a_number() -> None:
+    assert template.in_text("?new=$REEF_NEW&old=$REEF_OLD", {"REEF_NEW": True, "REEF_OLD": False}) == "?new=1&old=0"

@@ -81,7 +81,7 @@ def test_a_trace_is_rated_from_the_terminal(daemon: RunningDaemon, tmux: Tmux) -
     tmux.press("Enter")
     tmux.shows("the answer 漢字 to rate")
     tmux.press("+")
-    tmux.shows("* + good")
+    tmux.shows("  + good")
     tmux.press("c")
     tmux.shows("Note on the answer")
     tmux.press("-l", "use uv, q and z")

@@ -45,7 +45,7 @@ def test_pi_is_seen_and_rated(inside: RunningDaemon, tmux: Tmux, tmp_path: Path)
     tmux.press("Enter")
     tmux.shows("Esc back")
     tmux.press("+")
-    tmux.shows("* + good")
+    tmux.shows("  + good")
     shown = reef(inside.home, "traces", "show", "--json")
     reports = [report for entry in shown["records"] for report in entry["reports"]]
     assert [(one["score"], one["undone_ns"]) for one in reports] == [(1.0, None)]

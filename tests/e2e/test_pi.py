@@ -3,16 +3,10 @@
 Also covers the extension: ``harness_templates/pi/extensions/reef.ts``.
 """
 
-import hashlib
 import json
-import os
 import shutil
-import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -20,116 +14,18 @@ import pytest
 
 from adapters import delivery
 from adapters.machine import find_node
-from adapters.session import Place
 from daemon.core.paths import Home
 from reef_cli import wrapped
-from tests.e2e.terminal import Terminal
+from tests.e2e.wrapping import SCENARIO, Installed, digests, project
 from tests.fakes import chain
-from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.daemon import running_daemon, until
 from tests.fakes.obedient import follows_rules
-from tests.fakes.provider import TASK, Provider, running_provider
+from tests.fakes.provider import TASK, running_provider
 
 pytestmark = pytest.mark.slow
 
-SCENARIO = "work/pi"
 RULE = "Answer in one short sentence."
 LEARNED = f'release r2 · rule added: "{RULE}" · accepted 5\u20130'
-
-
-class Installed:
-    """``user`` is the person's HOME; ``trees`` what either way of installing left."""
-
-    def __init__(self, daemon: RunningDaemon, provider: Provider, user: Path) -> None:
-        self.daemon, self.provider, self.user = daemon, provider, user
-        self.home = daemon.home
-        self.place = Place(self.home.agents / "pi")
-        self.command = str(self.home.commands / "reef-pi")
-        self.environment = {"HOME": str(user), "REEF_HOME": str(self.home.root), "TERM": "xterm-256color"}
-        self.before = digests(user)
-        self.trees: list[dict[str, str]] = []
-
-    def run(self, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [self.command, *words],
-            cwd=folder,
-            env={**os.environ, **self.environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    def reef(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "reef_cli.main", *words],
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-
-    def answered(self, *words: str) -> Any:
-        """What ``reef … --json`` says, which must succeed."""
-        done = self.reef(*words, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    def lend(self, downloads: Path) -> None:
-        """Put npm's downloads where the next install keeps its own: both ways fetch them once."""
-        private = self.place.root / "private"
-        private.mkdir(parents=True)
-        (private / "cache").symlink_to(downloads)
-
-    def asked(self) -> str:
-        """The system prompt of the last request that reached the provider."""
-        said = self.provider.requests[-1].json()["messages"]
-        return json.dumps([message["content"] for message in said if message["role"] in ("system", "developer")])
-
-    def sessions(self) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = self.daemon.get(f"/reef/sessions?scenario={SCENARIO}")["items"]
-        return items
-
-    def requests(self) -> list[tuple[str, str, dict[str, str]]]:
-        """(cwd, commit, tags) of every recorded request, oldest first."""
-        with sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True) as db:
-            rows = db.execute("SELECT cwd, git_commit, tags FROM request ORDER BY seq").fetchall()
-        db.close()
-        return [(cwd, commit, json.loads(tags)) for cwd, commit, tags in rows]
-
-    @contextmanager
-    def terminal(self, folder: Path, *words: str) -> Iterator[Terminal]:
-        terminal = Terminal(self.home.run / "tmux")
-        terminal.start([self.command, *words], folder, {**self.environment, "REEF_POLL_SECONDS": "0.5"})
-        try:
-            yield terminal
-        finally:
-            terminal("kill-server")
-
-
-def digests(folder: Path, *names: str) -> dict[str, str]:
-    """Path → mode and sha256 of everything below (or below ``names`` in it)."""
-    found = {}
-    for top in [folder / name for name in names] or [folder]:
-        for path in [top, *top.rglob("*")]:
-            content = (
-                os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-            )
-            found[str(path.relative_to(folder))] = f"{path.lstat().st_mode:o} {hashlib.sha256(content).hexdigest()}"
-    return found
-
-
-def script(daemon: RunningDaemon) -> str:
-    """As curl gets it."""
-    connection = HTTPConnection("127.0.0.1", daemon.port, timeout=60)
-    token = {"authorization": f"Bearer {daemon.agent_token}"}
-    connection.request("GET", f"/reef/harness/install?adapter=pi&scenario={SCENARIO}", headers=token)
-    response = connection.getresponse()
-    assert response.status == 200
-    text = response.read().decode()
-    connection.close()
-    return text
 
 
 @pytest.fixture(scope="module")
@@ -144,39 +40,14 @@ def installed(module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> It
     with running_provider(TASK) as provider:
         config = provider.config(key="env:REEF_TEST_KEY") + "models: {scripted: p}\n"
         with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
-            made = Installed(daemon, provider, user)
-            downloads = tmp_path_factory.mktemp("downloads")
-            made.lend(downloads)
-            done = made.reef("harness", "install", "--adapter", "pi", "--scenario", SCENARIO)
-            assert done.returncode == 0, done.stderr
-            assert done.stdout == f"{made.command}\n"
-            made.trees.append(digests(made.home.root, "agents", "bin"))
-            assert made.answered("harness", "uninstall", "--adapter", "pi")["kept"] == []
-            assert not made.place.root.exists()
-            assert any(downloads.iterdir())
-            made.lend(downloads)
-            piped = subprocess.run(
-                ["bash"],
-                input=script(daemon),
-                env={**os.environ, **made.environment},
-                capture_output=True,
-                text=True,
-                timeout=900,
-                check=False,
-            )
-            assert piped.returncode == 0, piped.stderr
-            made.trees.append(digests(made.home.root, "agents", "bin"))
+            made = Installed(daemon, provider, user, adapter="pi", mode="isolated")
+            made.install_both_ways(tmp_path_factory.mktemp("downloads"))
             yield made
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    folder = tmp_path / "a project ü"
-    folder.mkdir()
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=folder, check=True)
-    return folder
+    return project(tmp_path / "a project ü")
 
 
 def test_both_ways_leave_the_same_to_the_byte(installed: Installed) -> None:

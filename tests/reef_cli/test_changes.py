@@ -13,7 +13,7 @@ PARTED = {"offset": 7, "was": "the date is 1 May", "now": ""}
 
 def test_nothing_before_it() -> None:
     assert list(lines({"receipt": "rec_1", "previous": None})) == [
-        "rec_1 is the first request of its line: there is nothing to compare it with"
+        "rec_1 is the first request there: none comes before it to compare it with"
     ]
 
 

@@ -1,6 +1,6 @@
 """What stands before a screen: a yes to what cannot be taken back at once."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -9,9 +9,24 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from reef_cli.tui.text import inert
+from reef_cli.tui.widgets.rows import RowList
+
+_Answer = TypeVar("_Answer")
 
 
-class Confirm(ModalScreen[bool]):
+class Dialog(ModalScreen[_Answer]):
+    """It stands at the end of the screen that is farther from the selected row: what it is about can be read."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="dialog")
+
+    def on_mount(self) -> None:
+        for rows in self.app.screen_stack[-2].query(RowList):
+            index = rows.window.index(rows.cursor)
+            self.set_class(index is not None and 2 * (index - rows.view[0]) > rows.size.height, "above")
+
+
+class Confirm(Dialog[bool]):
     """A question that only ``y`` affirms: never Enter, never the key that asked."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -20,7 +35,7 @@ class Confirm(ModalScreen[bool]):
     ]
 
     def __init__(self, question: str) -> None:
-        super().__init__(classes="dialog")
+        super().__init__()
         self._question = "\n".join(inert(line) for line in question.splitlines())
 
     def compose(self) -> ComposeResult:

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from reef_cli.tui.choices import Choice
     from reef_cli.tui.screens.panel import Panel
 
-#: For a newcomer. What is in braces is an action's id, and becomes its key.
+#: For a newcomer, in one line of 80 columns. What is in braces is an action's id, and becomes its key.
 _HINTS: Final = {
-    Place.TRACES: "{open} reads a trace, {good} and {bad} rate its last answer, {note} says why",
-    Place.TRACE: "{down} and {up} go to an answer, {good} and {bad} rate it, {fold} unfolds, {back} goes back",
-    Place.RELEASES: "{card} reads why, {diff} what changes; {rollback} goes back to an earlier one",
+    Place.TRACES: "{open} opens one, {good} {bad} rate its last answer, {note} says why",
+    Place.TRACE: "{down} {up} to an answer, {good} {bad} rate it, {fold} unfolds, {back} back",
+    Place.RELEASES: "{card} reads why, {diff} what changes, {rollback} goes back to it",
     Place.JOBS: "{log} reads what a job says, and shows its curves",
-    Place.MODELS: "{facts} tells all about one, {use} answers with it; reef models add SOURCE brings another",
-    Place.LOGS: "{filter} and {level} say which lines, {source} goes to the engine's log and the jobs'",
+    Place.MODELS: "{facts} tells all, {use} answers with it; reef models add: more",
+    Place.LOGS: "{filter} {level} say which lines, {source}: the engine's log, the jobs'",
     Place.STATUS: "{record} pauses recording, {check} checks again, {copy} copies a fix",
 }
-_ALWAYS: Final = "{help} tells every key; {hints}: no hints"
+_ALWAYS: Final = "{help} all keys, {hints} no hints"
 
 
 def hint(panel: "Panel") -> str:
@@ -102,7 +102,7 @@ def send(panel: "Panel", text: str, what: str) -> None:
         except ReefError as error:
             panel.failed(error)
         else:
-            panel.say(f"in {path}, not in a clipboard: {why}")
+            panel.say(f"{one_line(what, 40)}: in {path}, not in the clipboard ({why})")
 
     panel.run_worker(run())
 

@@ -117,7 +117,9 @@ class Raw(_Exchange):
         self._rows += [Row(str(begun + n), (one.text,), one.style, spans=one.spans) for n, one in enumerate(drawn)]
         if len(self._rows) > _MOST:
             self._rest = iter(())
-            self._rows.append(Row("cut", ("… cut here; all of it: p, or e",), "dim"))
+            self._rows.append(
+                Row("cut", (f"… cut here; all of it: {self.desk.key('pager')}, or {self.desk.key('editor')}",), "dim")
+            )
         self.list.all(self._rows)
         return True
 

@@ -15,7 +15,7 @@ from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
-_KEY_WIDTH, _TWIN_WIDTH, _WIDE = 12, 27, 64
+_KEY_WIDTH, _WIDE = 12, 64
 #: Columns of the terminal that are not the lines': the frame, its padding, the scroll bar, what stands left of a row.
 _AROUND = 7
 
@@ -79,21 +79,26 @@ class Help(Pages):
         self._blocked = blocked
 
     def rows(self, width: int) -> Sequence[Row]:
+        texts, twins = (
+            max(map(len, words)) for words in zip(*((key.text, key.twin) for key in self._keys), strict=True)
+        )
+        column = min(width - twins, _KEY_WIDTH + texts + 2)  # in a wide terminal a command stands close to its key
         found = []
         for key in self._keys:
             why = self._blocked(key.id)
-            lines = _explained(key, width) + (_below(f"not now: {inert(why)}", width) if why else [])
+            lines = _explained(key, width, column) + (_below(f"not now: {inert(why)}", width) if why else [])
             found += [Row(f"{key.id}/{n}", (line,), "dim" if why else "") for n, line in enumerate(lines)]
         return found
 
 
-def _explained(key: Key, width: int) -> list[str]:
-    """A key's lines: the command stands beside what it does, or below it where that is too narrow."""
+def _explained(key: Key, width: int, column: int) -> list[str]:
+    """A key's lines: the command stands beside what it does, from ``column`` on, or below it where that is too
+    narrow."""
     beside = width >= _WIDE and key.twin != ""
-    words = wrapped(key.text, width - _KEY_WIDTH - (_TWIN_WIDTH if beside else 0))
+    words = wrapped(key.text, (column - 1 if beside else width) - _KEY_WIDTH)
     first = fit(key.shown, _KEY_WIDTH - 1) + " " + words[0]
     if beside:
-        first = fit(first, width - _TWIN_WIDTH + 1) + key.twin
+        first = fit(first, column) + key.twin
     rest = [" " * _KEY_WIDTH + word for word in words[1:]]
     return [first, *rest, *([] if beside or not key.twin else _below(key.twin, width))]
 

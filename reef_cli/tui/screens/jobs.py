@@ -23,7 +23,7 @@ _MOST = 500
 _LOG_SECONDS = 1.0
 _MARKS = {
     "queued": ". queued",
-    "running": "> running",
+    "running": "~ running",
     "done": "* done",
     "failed": "! failed",
     "cancelled": "x stopped",

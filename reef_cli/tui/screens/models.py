@@ -21,7 +21,7 @@ _STYLES = {"failed": "error", "missing": "warning", "off": "dim"}
 _STATES = {
     "ready": "* ready",
     "off": ". asleep",
-    "loading": "> loading",
+    "loading": "~ loading",
     "failed": "! failed",
     "missing": "? missing",
 }
@@ -69,7 +69,7 @@ class Models(_Using):
         Column("state", 23),
         Column("tok/s", 6, right=True, least=50),
         Column("cached", 6, right=True, least=60),
-        Column("memory", 8, right=True, least=44),
+        Column("memory", 8, right=True, least=66),
         Column("context", 7, right=True, least=90),
         Column("weights"),
     )
@@ -140,7 +140,7 @@ class Facts(Reading, _Using):
     def _take(self, known: Sequence[Mapping[str, Any]]) -> None:
         found = next((one for one in known if one["name"] == self._about["name"]), None)
         if found is None:
-            raise NotFound(f"{self._about['name']} is gone", hint="Esc: back")
+            raise NotFound(f"{self._about['name']} is gone", hint=f"{self.desk.key('back')}: back")
         self._about = found
         self.draw()
         self.foot.refresh()
@@ -192,7 +192,7 @@ def _adding_row(adding: Mapping[str, Any]) -> Row:
     done, total = adding["done"], adding["total"]
     share = f" {min(done / total, 1):.0%}" if total else ""
     size = output.size(total) if total else "-"
-    cells = (inert(adding["source"]), f"> {inert(adding['phase'])}{share}", "", "", size, "", "")
+    cells = (inert(adding["source"]), f"~ {inert(adding['phase'])}{share}", "", "", size, "", "")
     return Row(f"adding/{adding['source']}", cells, "bold", data=adding)
 
 

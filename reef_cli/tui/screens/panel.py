@@ -17,7 +17,7 @@ from reef_cli.tui import keys
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.replay import FIXED
+from reef_cli.tui.replay import FIXED, NOT_RECORDED
 from reef_cli.tui.screens import everywhere
 from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
@@ -158,6 +158,10 @@ class Panel(Screen[None]):
             self._unknown = f"this daemon does not know {self.place} yet: reef restart"
             self.daemon_changed()
             return
+        if error.message.startswith(NOT_RECORDED) and not self.list.window.rows:
+            self._unknown = NOT_RECORDED
+            self.daemon_changed()
+            return
         self.say(f"{error.message}{f' ({error.hint})' if error.hint else ''}")
 
     def say(self, text: str) -> None:
@@ -176,7 +180,8 @@ class Panel(Screen[None]):
     def nothing(self) -> str:
         """What stands where there are no rows."""
         if self.desk.lost is not None:
-            return "shown as soon as the daemon answers" if self.desk.lost else "connecting to the daemon …"
+            first = "the recording begins …" if self.desk.replay else "connecting to the daemon …"
+            return "shown as soon as the daemon answers" if self.desk.lost else first
         return self._unknown or self.empty
 
     def act(self, work: Callable[[], str]) -> None:
@@ -271,10 +276,7 @@ class Panel(Screen[None]):
         self.app.pop_screen()
 
     def do_quit(self) -> None:
-        if self.place in LISTS:
-            self.app.exit()
-        else:
-            self.do_back()
+        self.app.exit()
 
     def do_help(self) -> None:
         from reef_cli.tui.screens.help import Help

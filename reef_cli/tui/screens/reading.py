@@ -23,7 +23,7 @@ class Reading(Panel):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.prompt = Prompt("words to find in it; Enter: find, Esc: nothing")
+        self.prompt = Prompt("words to find in it; Enter: find, Esc: cancel")
 
     def compose(self) -> ComposeResult:
         for part in super().compose():
@@ -50,7 +50,7 @@ class Reading(Panel):
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
         if why is None and id in ("next_hit", "previous_hit") and not self.list.hit:
-            return "nothing is looked for yet: / finds"
+            return f"nothing is looked for yet: {self.desk.key('find')} finds"
         return why
 
     # -- finding ------------------------------------------------------------------------------------
@@ -115,7 +115,9 @@ class Reading(Panel):
                 finally:
                     await off_loop(file.__exit__, None, None, None)
             except SuspendNotSupported:
-                self.say("this terminal cannot be handed to another program; the commands in ? say the same")
+                self.say(
+                    f"this terminal cannot be handed to another program; {self.desk.key('help')} tells the commands"
+                )
             except ReefError as error:
                 self.failed(error)
             self.app.refresh(layout=True)

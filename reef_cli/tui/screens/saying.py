@@ -8,11 +8,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from daemon.core.errors import ReefError
 from reef_cli.scoring import Scale
+from reef_cli.tui.screens.dialogs import Dialog
 from reef_cli.tui.text import fit, inert, one_line
 from reef_cli.tui.widgets.writing import Writing
 
@@ -23,11 +23,8 @@ NOTE_MOST: Final = 100_000
 CHECKS: Final = ("form", "expression", "command")
 
 
-class _Dialog(ModalScreen[Any]):
+class _Dialog(Dialog[Any]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", show=False)]
-
-    def __init__(self) -> None:
-        super().__init__(classes="dialog")
 
     def wrong(self, text: str) -> None:
         """Why it is not done; what was typed stays."""

@@ -4,7 +4,7 @@ Only a few pages of a session are held (`reef_cli.tui.paging`); the others come 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from textual.binding import BindingType
 from textual.message import Message
@@ -69,14 +69,17 @@ class Trace(Rated, Paged):
         self.session = held.session["id"]
         self._receipts = {entry["record"]["receipt"] for entry in entries}
         self._calls.drop(self._receipts)
-        above = transcript.heading(held.session) if held.before is None else transcript.beyond("above", held.before)
-        below = [] if held.after is None else [transcript.beyond("below", held.after)]
+        above = transcript.heading(held.session) if held.before is None else self._beyond("above", held.before)
+        below = [] if held.after is None else [self._beyond("below", held.after)]
         waiting = self.desk.ratings.overlaid
         entries = [{**one, "reports": waiting(one["record"]["receipt"], one["reports"])} for one in entries]
         self._recorded = [above, *transcript.items(entries, self.desk.now()), *below]
         if below:
             self.list.follow = False
         self._show()
+
+    def _beyond(self, where: Literal["above", "below"], cursor: str) -> Item:
+        return transcript.beyond(where, cursor, self.desk.key("top" if where == "above" else "bottom"))
 
     def _show(self) -> None:
         live = [] if self.held.after else self._calls.running

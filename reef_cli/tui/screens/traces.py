@@ -32,7 +32,12 @@ class Traces(Rated):
     place = Place.TRACES
     columns = COLUMNS
     follow = True
-    empty = 'nothing yet: eval "$(reef env)", then an agent in that shell; or: reef demo'
+    empty = (
+        "nothing yet: what an agent asks from now on stands here. In another terminal, one of:\n"
+        "  reef harness install --adapter pi   a coding agent of its own, and how to start it\n"
+        '  eval "$(reef env)"                  then your own agent, in that shell\n'
+        "  reef demo                           all that Reef does, in some minutes"
+    )
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACES)]
 
     def __init__(self, *args: Any) -> None:
@@ -41,7 +46,7 @@ class Traces(Rated):
         self.asked = Asked()  # what is wanted
         self.pages = Pages(self.desk.client, self.list.window)
         self.fill = Repeating(self, self._fill)
-        self.filter = Filter("words, or agent:pi status:error since:2d … ↑ before   Enter keeps   Esc all")
+        self.filter = Filter("words, or agent:pi status:error since:2d … ↑ earlier   Enter keeps   Esc all")
         self.beside = Beside(self.desk)
 
     def compose(self) -> ComposeResult:
@@ -164,7 +169,7 @@ class Traces(Rated):
         said = super().nothing()
         if said != self.empty:
             return said
-        return self.pages.nothing() or self.desk.unrecorded or said
+        return self.pages.nothing(self.desk.key) or self.desk.unrecorded or said
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
@@ -174,14 +179,14 @@ class Traces(Rated):
         if id in _NEEDS_ROW and row is None:
             return "no trace is selected"
         if id == "range" and not self.list.marks:
-            return "nothing is marked: space marks the first one"
+            return f"nothing is marked: {self.desk.key('mark')} marks the first one"
         if id == "sort" and self.pages.shown.query:
-            return "what a filter finds is in the order of activity; Esc shows all"
+            return f"what a filter finds is in the order of activity; {self.desk.key('reset')} shows all"
         if id == "expand" and row is not None and (row.under or not folded(row.data)):
             return "nothing is folded here"
         if id == "collapse" and row is not None and (row.under or row.id) not in self.beside.lines:
             return "nothing is unfolded here"
-        if id == "reset" and not self.list.marks and self.asked == Asked():
+        if id == "reset" and not self.list.marks and self.asked == Asked() and not self.filter.value:
             return "all of them are shown, and none is marked"
         return None
 
@@ -215,7 +220,7 @@ class Traces(Rated):
         if self.list.marks:
             self.list.unmark()
             self._show_state()
-        elif self.asked.query:
+        elif self.asked.query or self.filter.value:  # the daemon may have refused what stands there
             self.filter.drop()
         else:
             self._sort(Order.ACTIVITY)

@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from reef_cli.tui import themes
-from reef_cli.tui.keys import Key
+from reef_cli.tui.keys import ALWAYS, Key
 from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, aligned
 
@@ -139,10 +139,9 @@ class Keys(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        *ranked, last_two, last = [self._word(key) for key in self._keys]
-        always = f"{last_two}  {last}"
+        always = "  ".join(self._word(key) for key in self._keys if key.rank >= ALWAYS)
         line = ""
-        for word in ranked:
+        for word in (self._word(key) for key in self._keys if key.rank < ALWAYS):
             if cell_len(line) + cell_len(word) + cell_len(always) + 4 <= width:
                 line += f"{word}  "
         return Strip([Segment(fit(line + always, width), Style(dim=True))], width).apply_style(self.rich_style)

@@ -19,7 +19,7 @@ def test_changes_say_what_was_added(served: Served, cli: Reef) -> None:
     assert f"{second} after {first}" in out
     assert "+ added: user, 12 characters: and \\x1b[31mtwo" in out
     assert cli("traces", "changes", second, "--json").json()["previous"] == first
-    assert "first request of its line" in cli("traces", "changes", first).out
+    assert "first request there" in cli("traces", "changes", first).out
 
 
 def test_raw_is_the_body_and_inert(served: Served, cli: Reef) -> None:

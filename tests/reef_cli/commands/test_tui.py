@@ -64,7 +64,21 @@ def test_lines_for_those_who_listen(
     receipt = served.ask("listen to me", answer="an answer to hear \x1b[2J")
     monkeypatch.setenv("ACCESSIBLE", "1")
     monkeypatch.setenv("NO_COLOR", "1")
-    said = iter(["1", f"good {receipt}", "list", "7000", "traces nonsense", "'", "quit"])
+    said = iter(
+        [
+            "1",
+            f"good {receipt}",
+            "list",
+            "bad 1",
+            "note 'too loud' 1",
+            "list",
+            "good 7",
+            "7000",
+            "traces nonsense",
+            "'",
+            "quit",
+        ]
+    )
     monkeypatch.setattr("builtins.input", lambda prompt: next(said))
     result = run_reef(served.home)
     assert result.code == ExitCode.OK
@@ -72,6 +86,9 @@ def test_lines_for_those_who_listen(
     assert "  an answer to hear \\x1b[2J" in result.out
     assert f"good  {receipt}" in result.out
     assert "Trace 1: listen to me. Rating: good. Turns: 1." in result.out
+    assert f"bad  {receipt}" in result.out  # by its number in the list
+    assert f"noted  {receipt}" in result.out
+    assert "no receipt begins with '7'" in result.err
     assert "there is no trace 7000" in result.err
     assert "error: No such command 'nonsense'" in result.err
     assert not set("┌│└─▸…\x1b") & set(result.out)

@@ -23,7 +23,7 @@ async def test_a_running_jobs_curves_and_log(reef_home: Home) -> None:
         job = daemon.control("POST", "/reef/jobs", {"recipe": recipe})[1]["id"]
         async with dashboard(reef_home, (80, 24)) as seen:
             await seen.press("3")
-            await seen.shows("> running")
+            await seen.shows("~ running")
             await seen.press("enter")
             await seen.shows("loss: 0.5", "step 8 \\x1b[31m done")
             await seen.press("x")

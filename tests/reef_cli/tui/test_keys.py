@@ -16,7 +16,7 @@ from reef_cli.tui.screens.releases import Card, Diff, Releases
 from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces
-from tests.fakes.dashboard import FakeDaemon
+from tests.fakes.dashboard import FakeDaemon, session
 from tests.reef_cli.tui.seen import dashboard
 
 COVERS = (
@@ -111,7 +111,7 @@ async def test_help_is_wrapped_again_when_the_terminal_changes(reef_home: Home, 
     async with dashboard(reef_home, (80, 24)) as seen:
         await seen.until(lambda: seen.app.desk.lost is None)
         await seen.press("question_mark")
-        await seen.shows("read the trace                     reef traces show ID")
+        await seen.shows("read the trace                       reef traces show ID")
         await seen.pilot.resize_terminal(40, 20)
         await seen.shows("│               reef traces show ID")
 
@@ -121,6 +121,26 @@ async def test_the_footer_keeps_help_and_quit(reef_home: Home, fake: FakeDaemon,
     async with dashboard(reef_home, (width, 10)) as seen:
         await seen.until(lambda: "quit" in seen.screen)
         assert "? help  q quit" in seen.screen.splitlines()[-1]
+
+
+async def test_in_what_is_opened_q_goes_back(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.sessions = [session(1)]
+    fake.traces = {fake.sessions[0]["id"]: {"session": fake.sessions[0], "records": []}}
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 1" in seen.marked)
+        await seen.press("enter")
+        await seen.shows("Esc back")
+        assert "quit" not in seen.screen.splitlines()[-1]
+        await seen.press("q")
+        await seen.shows("q quit")
+
+
+async def test_in_a_wide_terminal_a_command_stands_beside_its_key(reef_home: Home, fake: FakeDaemon) -> None:
+    async with dashboard(reef_home, (200, 60)) as seen:
+        await seen.until(lambda: seen.app.desk.lost is None)
+        await seen.press("question_mark")
+        await seen.shows("Keys in traces")
+        assert next(line for line in seen.screen.splitlines() if "reef good" in line).index("reef good") < 80
 
 
 def test_everywhere_means_every_place() -> None:

@@ -21,6 +21,9 @@ def told(next: int | None) -> dict[str, Any]:
     return {"items": [], "next": None if next is None else str(next), "total": None}
 
 
+KEYS = {"reset": "Esc", "sort": "o"}
+
+
 def pages() -> tuple[Pages, Window]:
     window = Window()
     return Pages(Client(Path("/nowhere")), window), window
@@ -38,13 +41,14 @@ def test_only_all_sessions_by_activity_are_counted() -> None:
 
 def test_what_is_shown_is_told() -> None:
     of, _ = pages()
-    assert (of.told(), of.nothing()) == ("", "")
+    assert (of.told(), of.nothing(KEYS.__getitem__)) == ("", "")
     of.newest(BUGS, told(500), rows(600, 700))
     assert of.told() == "2+ fit"
     of.newest(BUGS, told(None), rows(600, 700))
     assert of.told() == "2 fit"
     of.newest(Asked(order=Order.COST), told(None), [])
-    assert (of.told(), of.nothing()) == ("by cost", "no trace has a cost; o goes on, Esc: the last activity")
+    assert of.told() == "by cost"
+    assert of.nothing(KEYS.__getitem__) == "no trace has a cost; o goes on, Esc: the last activity"
 
 
 def test_what_lies_far_below_is_looked_for_page_by_page() -> None:

@@ -101,7 +101,7 @@ async def test_the_answer_under_the_cursor_is_rated(served: Served) -> None:  # 
         await seen.shows(one, two)
         await seen.select("the first question of two", "k")
         await seen.press("plus")
-        await seen.shows(f"+ good: {one}; z takes it back", "* + good")
+        await seen.shows(f"+ good: {one}; z takes it back", "  + good")
         assert standing(served, one) == [(1.0, None)]
         assert standing(served, two) == []
 
@@ -120,7 +120,8 @@ def test_undo_leaves_what_others_said_meanwhile(served: Served) -> None:  # noqa
         until(lambda: standing(served, receipt) == [(0.0, None)] * 4, "mine are taken back")
         until(lambda: told.count(f"undone: + good on {receipt}") == 4, "each is told")
         until(
-            lambda: "nothing was rated here yet; reef undo takes back what was said elsewhere" in told, "and the fifth"
+            lambda: "nothing is left to take back here; reef undo takes back what was said elsewhere" in told,
+            "and the fifth",
         )
 
 
@@ -171,7 +172,7 @@ def test_what_is_refused_is_told_and_no_longer_waits(served: Served) -> None:  #
         mine.clear_many([gone])
         until(lambda: any("has no answer to rate" in one for one in told[1:]), "not cleared")
         mine.undo()
-        assert told[-1].startswith("nothing was rated here yet")
+        assert told[-1].startswith("nothing is left to take back here")
 
 
 def test_of_many_what_is_refused_is_told_and_the_rest_is_stored(served: Served) -> None:  # noqa: F811
@@ -269,7 +270,7 @@ async def test_what_waits_is_seen_in_a_trace(reef_home: Home, size: tuple[int, i
             seen.app.desk.ratings.note_many(seen.panel.meant(), f"as {HOSTILE} said")  # type: ignore[attr-defined]
             await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
             await seen.press("j", "k")
-            await seen.shows("* + good …", "* - bad  (undone) …", "* no, …", "[red]not red[/red]")
+            await seen.shows("    + good …", "    - bad  (undone) …", "* no, …", "[red]not red[/red]")
             assert "\x1b" not in seen.screen
             seen.golden(f"waiting-trace-{size[0]}x{size[1]}")
             fake.start()

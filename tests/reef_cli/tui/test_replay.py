@@ -85,7 +85,7 @@ async def test_what_was_recorded_is_seen_again(reef_home: Home, fake: FakeDaemon
         await seen.press("k", "enter")
         await seen.shows("the engine died")
         await seen.press("escape", "3")
-        await seen.shows("the recording has no answer to /reef/jobs")
+        await seen.shows("this is not in the recording")
     fake.start()  # the fixture stops it
 
 
@@ -161,7 +161,7 @@ def test_pages_that_nobody_asked_for_then(play: Play) -> None:
     assert ([row["seq"] for row in page["items"]], page["next"]) == ([8, 9], None)
     named = player.get("/reef/sessions", ids=",".join(session(n)["id"] for n in (7, 5, 700)))
     assert [row["seq"] for row in named["items"]] == [7, 5]
-    with pytest.raises(NotFound, match="the recording has no answer to"):
+    with pytest.raises(NotFound, match="this is not in the recording"):
         player.get("/reef/sessions", q="agent:codex", limit=6)
     with pytest.raises(NotFound, match="/reef/traces/x"):
         player.get("/reef/traces/x")

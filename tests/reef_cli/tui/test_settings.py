@@ -5,7 +5,7 @@ import pytest
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home
 from reef_cli.tui.settings import Settings, keep, load, rebound
-from tests.fakes.dashboard import FakeDaemon, session
+from tests.fakes.dashboard import FakeDaemon, record, said, session
 from tests.reef_cli.tui.seen import dashboard
 
 
@@ -74,3 +74,25 @@ async def test_rebound_keys_act_and_are_shown(reef_home: Home, fake: FakeDaemon)
         await seen.shows("i up        one line up")
         await seen.press("escape", "3", "J")
         await seen.shows("no job yet")
+
+
+async def test_messages_name_the_keys_as_they_are_bound(reef_home: Home, fake: FakeDaemon) -> None:
+    fake.sessions = [session(1)]
+    id = fake.sessions[0]["id"]
+    entry = {"record": record("rec_1", id), "reports": [], "new_messages": [said("user", "asked")], "answer": None}
+    fake.traces = {id: {"session": fake.sessions[0], "records": [entry]}}
+    keys = {"undo": ("U",), "mark": ("M",), "reset": ("X",), "sort": ("O",), "find": ("F",)}
+    async with dashboard(reef_home, settings=Settings(hints=False, keys=keys)) as seen:
+        await seen.until(lambda: "session 1" in seen.marked)
+        await seen.press("plus")
+        await seen.shows("; U takes it back")
+        await seen.press("V")
+        await seen.shows("nothing is marked: M marks the first one")
+        await seen.press("slash", *"nowhere", "enter")
+        await seen.shows("no trace fits; X shows all of them")
+        await seen.press("O")
+        await seen.shows("in the order of activity; X shows all")
+        await seen.press("X")
+        await seen.until(lambda: "session 1" in seen.marked)
+        await seen.press("enter", "n")
+        await seen.shows("nothing is looked for yet: F finds")

@@ -48,7 +48,7 @@ async def test_progress_moves_without_a_request(reef_home: Home, jobs: FakeDaemo
         progress = {"step": "gate", "done": 9, "total": 10, "note": ""}
         jobs.emit("job", job(4, state="running", progress=progress, message="pair 9"))
         await seen.shows("gate [#########.] 90 %", "pair 9")
-        assert "> running" in seen.marked  # the selection stayed
+        assert "~ running" in seen.marked  # the selection stayed
         assert jobs.requests == []
 
 
@@ -71,7 +71,7 @@ async def test_enter_shows_the_log_live(reef_home: Home, jobs: FakeDaemon) -> No
         jobs.jobs[3]["log"].append("a library's own words")  # of which no event tells
         await seen.shows("a library's own words")
         await seen.press("q")
-        await seen.shows("[3 jobs]", "> > running")
+        await seen.shows("[3 jobs]", "> ~ running")
 
 
 _CURVES = [

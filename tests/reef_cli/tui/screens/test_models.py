@@ -45,7 +45,7 @@ async def test_an_engines_state_moves_without_a_request(reef_home: Home, models:
         models.requests.clear()
         loading = {"state": "loading", "progress": 0.4, "tokens_per_second": None, "cache_hit": None, "memory_mb": None}
         models.emit("engine", [ENGINES[0] | loading])
-        await seen.shows("> loading 40%", "     -      -        -")
+        await seen.shows("~ loading 40%", "     -      -        -")
         assert models.requests == []
 
 
@@ -87,7 +87,7 @@ async def test_what_is_being_fetched_moves(reef_home: Home, models: FakeDaemon) 
     async with opened(reef_home) as seen:
         models.adding = [{"source": "pypi:qwen", "phase": "download", "done": 1, "total": 2}]
         models.emit("model", {})
-        await seen.shows("> download 50%")
+        await seen.shows("~ download 50%")
         await seen.select("pypi:qwen")
         await seen.press("y")
         await seen.shows("sent to the terminal: pypi:qwen")

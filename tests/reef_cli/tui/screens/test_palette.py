@@ -133,23 +133,21 @@ async def test_hints_are_there_until_they_are_switched_off(reef_home: Home, fake
     fake.sessions = [session(1)]
     async with dashboard(reef_home, (40, 24), settings=DEFAULTS) as seen:
         await seen.until(lambda: "what was" in seen.marked)
-        await seen.shows(
-            "Enter reads a trace, + and - rate its\nlast answer, c says why; ? tells every\nkey; H: no hints\n"
-        )
+        await seen.shows("Enter opens one, + - rate its last\nanswer, c says why; ? all keys, H no\nhints\n")
         await seen.pilot.resize_terminal(40, 10)  # too low for hints
         await seen.until(lambda: "hints" not in seen.screen)
     async with dashboard(reef_home, settings=DEFAULTS) as seen:
         await seen.until(lambda: "session 1" in seen.marked)
-        await seen.shows("Enter reads a trace, + and - rate its last answer, c says why;", "H: no hints")
+        await seen.shows("Enter opens one, + - rate its last answer, c says why; ? all keys, H no hints\n")
         await seen.press("H")
         await seen.shows("no more hints; H brings them back")
-        assert "Enter reads a trace" not in seen.screen
+        assert "Enter opens one" not in seen.screen
     assert not load(reef_home).hints
     async with dashboard(reef_home, (120, 24), settings=load(reef_home)) as seen:
         await seen.until(lambda: "session 1" in seen.marked)
-        assert "Enter reads a trace" not in seen.screen
+        assert "Enter opens one" not in seen.screen
         await seen.press("H")
-        await seen.shows("hints are on", "Enter reads a trace")
+        await seen.shows("hints are on", "Enter opens one")
 
 
 async def test_y_sends_the_id_to_the_terminal(
@@ -185,6 +183,6 @@ async def test_each_list_has_its_hint(reef_home: Home, fake: FakeDaemon, place: 
         await seen.until(lambda: seen.app.desk.lost is None)
         await seen.press(str(list(LISTS).index(place) + 1))
         await seen.until(lambda: seen.panel.place == place)
-        await seen.until(lambda: "B tells every key" in seen.panel.hint.left)
-        assert not seen.panel.hint.left.startswith("B tells")
+        await seen.until(lambda: "B all keys" in seen.panel.hint.left)
+        assert not seen.panel.hint.left.startswith("B all")
         assert "{" not in seen.panel.hint.left

@@ -113,6 +113,17 @@ async def test_a_mark_where_the_scenario_scores(served: Served, size: tuple[int,
     assert reports(served, receipt) == []
 
 
+async def test_what_a_note_is_about_can_be_read(served: Served) -> None:
+    """Whether the selected line is in the upper half of the screen or in the lower one."""
+    await asyncio.to_thread(served.ask, "to be read meanwhile")
+    for height in (24, 12):
+        async with dashboard(served.home, (80, height)) as seen:
+            await at(seen, "to be read meanwhile")
+            await seen.press("c")
+            await seen.shows("what to say about it")
+            assert "to be read meanwhile" in seen.marked
+
+
 async def test_no_mark_where_it_does_not(served: Served) -> None:
     await asyncio.to_thread(served.ask, "a question that is not scored")
     async with dashboard(served.home, (160, 24)) as seen:
@@ -202,7 +213,7 @@ async def test_a_task_is_made_of_a_question(served: Served, size: tuple[int, int
     tasks = served.daemon.get("/reef/tasks")["items"][:2]
     assert tasks[1]["prompt"] == asked  # as it was asked, not as it was shown
     assert tasks[1]["check"]["form"] == "one_sentence"
-    assert " now " in tasks[0]["prompt"]
+    assert " now" in tasks[0]["prompt"]
 
 
 def test_reef_tasks_add_from(served: Served, cli: Reef) -> None:  # noqa: F811

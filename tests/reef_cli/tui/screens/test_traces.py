@@ -56,7 +56,7 @@ async def test_hostile_titles_are_spelled_out(reef_home: Home, fake: FakeDaemon)
 
 async def test_an_empty_list_says_how_to_fill_it(reef_home: Home, fake: FakeDaemon) -> None:
     async with dashboard(reef_home) as seen:
-        await seen.shows("nothing yet: eval", "embedded: ready")
+        await seen.shows("nothing yet: what an agent asks", "  reef harness install --adapter pi", "embedded: ready")
         await seen.press("plus")
         await seen.shows("no trace is selected")
 

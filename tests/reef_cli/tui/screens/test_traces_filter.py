@@ -109,6 +109,15 @@ async def test_a_wrong_query_is_named_and_keeps_the_last_good_result(reef_home: 
         assert "no field" not in seen.screen
 
 
+async def test_esc_takes_off_what_was_refused(reef_home: Home, mixed: FakeDaemon) -> None:
+    async with dashboard(reef_home) as seen:
+        await opened(seen)
+        await seen.press("slash", *"colour:red", "enter")
+        await seen.shows("/ colour:red", "no field 'colour'")
+        await seen.press("escape")
+        await seen.until(lambda: "colour" not in seen.screen)
+
+
 async def test_what_was_kept_comes_back(reef_home: Home, mixed: FakeDaemon) -> None:
     async with dashboard(reef_home) as seen:
         await opened(seen)

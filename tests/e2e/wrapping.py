@@ -1,0 +1,152 @@
+"""An agent that Reef wraps, installed both ways for a person with files of their own, and what is seen of it."""
+
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from adapters import agent
+from adapters.session import Place
+from tests.e2e.terminal import Terminal
+from tests.fakes.daemon import RunningDaemon
+from tests.fakes.provider import Provider
+
+SCENARIO = "work/agents"
+
+
+class Installed:
+    """One agent in one mode. ``user`` is the person's HOME; ``trees`` what either way of installing left."""
+
+    def __init__(self, daemon: RunningDaemon, provider: Provider, user: Path, *, adapter: str, mode: str) -> None:
+        self.daemon, self.provider, self.user = daemon, provider, user
+        self.adapter, self.mode = adapter, mode
+        self.home = daemon.home
+        self.place = Place(self.home.agents / adapter)
+        self.command = str(self.home.commands / agent.load(self.home, adapter).command)
+        self.environment = {"HOME": str(user), "REEF_HOME": str(self.home.root), "TERM": "xterm-256color"}
+        self.before = digests(user)
+        self.trees: list[dict[str, str]] = []
+
+    def run(self, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [self.command, *words],
+            cwd=folder,
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+    def reef(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "reef_cli.main", *words],
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    def answered(self, *words: str) -> Any:
+        """What ``reef … --json`` says, which must succeed."""
+        done = self.reef(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def install_both_ways(self, downloads: Path) -> None:
+        """By the command, then by the script that curl gets. What npm loads for the first serves the second, too."""
+        chosen = ("--adapter", self.adapter)
+        self.lend(downloads)
+        done = self.reef("harness", "install", *chosen, "--mode", self.mode, "--scenario", SCENARIO)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{self.command}\n"
+        self.trees.append(digests(self.home.root, "agents", "bin"))
+        assert self.answered("harness", "uninstall", *chosen)["kept"] == []
+        assert not self.place.root.exists()
+        assert any(downloads.iterdir())
+        self.lend(downloads)
+        piped = subprocess.run(
+            ["bash"],
+            input=script(self.daemon, self.adapter, self.mode),
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert piped.returncode == 0, piped.stderr
+        self.trees.append(digests(self.home.root, "agents", "bin"))
+
+    def lend(self, downloads: Path) -> None:
+        """Put npm's downloads where the next install keeps its own: both ways fetch them once."""
+        private = self.place.root / "private"
+        private.mkdir(parents=True)
+        (private / "cache").symlink_to(downloads)
+
+    def asked(self) -> str:
+        """The system prompt of the last request that reached the provider."""
+        said = self.provider.requests[-1].json()["messages"]
+        return json.dumps([message["content"] for message in said if message["role"] in ("system", "developer")])
+
+    def sessions(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.daemon.get(f"/reef/sessions?scenario={SCENARIO}")["items"]
+        return items
+
+    def requests(self) -> list[tuple[str, str, dict[str, str]]]:
+        """(cwd, commit, tags) of every recorded request, oldest first."""
+        with sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True) as db:
+            rows = db.execute("SELECT cwd, git_commit, tags FROM request ORDER BY seq").fetchall()
+        db.close()
+        return [(cwd, commit, json.loads(tags)) for cwd, commit, tags in rows]
+
+    @contextmanager
+    def terminal(self, folder: Path, *words: str) -> Iterator[Terminal]:
+        terminal = Terminal(self.home.run / f"tmux-{self.adapter}")
+        terminal.start([self.command, *words], folder, {**self.environment, "REEF_POLL_SECONDS": "0.5"})
+        try:
+            yield terminal
+        finally:
+            terminal("kill-server")
+
+
+def digests(folder: Path, *names: str) -> dict[str, str]:
+    """Path → mode and sha256 of everything below (or below ``names`` in it)."""
+    found = {}
+    for top in [folder / name for name in names] or [folder]:
+        for path in [top, *top.rglob("*")]:
+            content = (
+                os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            )
+            found[str(path.relative_to(folder))] = f"{path.lstat().st_mode:o} {hashlib.sha256(content).hexdigest()}"
+    return found
+
+
+def script(daemon: RunningDaemon, adapter: str, mode: str) -> str:
+    """As curl gets it."""
+    connection = HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    token = {"authorization": f"Bearer {daemon.agent_token}"}
+    path = f"/reef/harness/install?adapter={adapter}&mode={mode}&scenario={SCENARIO}"
+    connection.request("GET", path, headers=token)
+    response = connection.getresponse()
+    assert response.status == 200
+    text = response.read().decode()
+    connection.close()
+    return text
+
+
+def project(folder: Path) -> Path:
+    """A repository of the person's, with a commit."""
+    folder.mkdir()
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=folder, check=True)
+    return folder
