@@ -66,7 +66,8 @@ class Mode(NamedTuple):
     are JSON files of theirs to which a release may add: a session that adds something has a file of its own.
 
     ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
-    the others are left out. ``environment``: None takes a variable away. ``scratch`` is set besides where the agent
+    the others are left out. ``open`` are those to which the agent itself adds: what it puts there stays out of the
+    release. ``environment``: None takes a variable away. ``scratch`` is set besides where the agent
     runs only to be checked: it keeps it out of the person's folders.
     """
 
@@ -78,6 +79,7 @@ class Mode(NamedTuple):
     skills: str | None = None
     prompts: str | None = None
     extensions: str | None = None
+    open: tuple[str, ...] = ()
     environment: Mapping[str, Source | None] = {}
     scratch: Mapping[str, Source | None] = {}
     arguments: tuple[Words, ...] = ()
@@ -176,8 +178,8 @@ def _install(said: dict[str, Any]) -> Install:
 
 
 def _mode(said: dict[str, Any]) -> Mode:
-    arguments = tuple(map(_words, said.get("arguments", ())))
-    return Mode(**{**said, "shared": tuple(said.get("shared", ())), "arguments": arguments})
+    lists = {name: tuple(said.get(name, ())) for name in ("shared", "open")}
+    return Mode(**{**said, **lists, "arguments": tuple(map(_words, said.get("arguments", ())))})
 
 
 def _words(said: Any) -> Words:

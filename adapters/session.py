@@ -106,7 +106,7 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
     own = {name.partition("/")[0] for name in (*mode.session, *mode.shared)}
     for entry in sorted(folder.iterdir()):
         if not entry.name.startswith(".") and entry.name not in own:
-            (directory / entry.name).symlink_to(entry)
+            _link(directory / entry.name, entry, opened=entry.name in mode.open)
     values = {
         **values,
         "REEF_SESSION_DIRECTORY": str(directory),
@@ -128,6 +128,16 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         else:
             (directory / name.rstrip("/")).symlink_to(place.user / name)
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
+
+
+def _link(path: Path, entry: Path, *, opened: bool) -> None:
+    """``opened``: a folder of the session's own with links in it, since the agent adds to it."""
+    if not opened:
+        path.symlink_to(entry)
+        return
+    path.mkdir(mode=0o700)
+    for inner in entry.iterdir():
+        (path / inner.name).symlink_to(inner)
 
 
 def variables(said: Mapping[str, Source | None], values: Mapping[str, Any]) -> dict[str, str | None]:

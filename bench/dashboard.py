@@ -53,6 +53,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 where a target is missed")
     parser.add_argument("--write", type=Path, help="a file with the table's markers")
     options = parser.parse_args()
+    others = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="reef-bench-") as directory:
         # Compiled, as what is installed is, whatever the environment says.
         os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{directory}/compiled"}
@@ -62,7 +63,7 @@ def main() -> int:
     print()
     good = [tell(figure) for figure in figures]
     if options.write:
-        write(options.write, "dashboard", _table(figures))
+        write(options.write, "dashboard", _table(figures, others))
     return 1 if options.check and not all(good) else 0
 
 
@@ -242,7 +243,8 @@ def _hours(home: Home) -> Iterator[Figure]:
     yield Figure("what the second hour added", max(two / hour - 1, 0) * 100, 3, "%")
 
 
-def _table(figures: Sequence[Figure]) -> str:
+def _table(figures: Sequence[Figure], others: float) -> str:
+    """``others`` is the load average before: where that is more than the cores, only ratios say something."""
     rows = []
     for figure in figures:
         value = f"{figure.value:.1f}".removesuffix(".0") if figure.value < 100 else f"{figure.value:.0f}"
@@ -252,8 +254,8 @@ def _table(figures: Sequence[Figure]) -> str:
                 "  ", " "
             )
         )
-    head = f"Measured {time.strftime('%Y-%m-%d')}, {os.cpu_count()} shared cores:\n\n| | | target |\n|---|---|---|\n"
-    return head + "".join(rows)
+    where = f"{os.cpu_count()} shared cores, which others used at a load average of {others:.1f}"
+    return f"Measured {time.strftime('%Y-%m-%d')}, {where}:\n\n| | | target |\n|---|---|---|\n" + "".join(rows)
 
 
 if __name__ == "__main__":

@@ -135,8 +135,8 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
             raise
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it")
         return command[0], [*command, *arguments], dict(os.environ)
-    if adapter.silent:
-        _announce(chosen)
+    if adapter.silent and (notice := _notice(chosen)):
+        diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
         used = session.sweep(place)
@@ -240,12 +240,11 @@ def short(release_id: str) -> str:
     return release_id.partition("-")[0]
 
 
-def _announce(chosen: Chosen) -> None:
+def _notice(chosen: Chosen) -> str | None:
     """What an agent tells that has a place for it."""
     if chosen.newer:
-        diagnostics.say(f"Reef: {said(chosen.newer)} · reef harness update takes it")
-    elif chosen.activated:
-        diagnostics.say(f"Reef: {said(chosen.told)}")
+        return f"Reef: {said(chosen.newer)} · reef harness update takes it"
+    return f"Reef: {said(chosen.told)}" if chosen.activated else None
 
 
 def _warn(error: ReefError, kept: Delivery) -> None:
@@ -289,6 +288,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
+        "REEF_NOTICE": _notice(chosen),
         "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_CONTEXT": serves["context"],
         "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),

@@ -185,3 +185,13 @@ def test_a_release_never_takes_the_place_of_a_sessions_file(place: Place) -> Non
     assert "evil" not in (directory / "models.json").read_text()
     assert (directory / "sessions").resolve() == place.user / "sessions"
     assert (directory / "more.md").read_text() == "x"
+
+
+def test_what_an_agent_adds_to_a_folder_stays_out_of_the_release(place: Place, folder: Path) -> None:
+    """Codex puts skills of its own beside those of a release."""
+    with session.turn(place):
+        session.begin(place, "run_1", folder, adapter=PI, mode=MODE._replace(open=("skills",)), values=VALUES)
+    (directory,) = place.sessions.iterdir()
+    assert (directory / "skills" / "a").resolve() == folder / "skills" / "a"
+    (directory / "skills" / "own").mkdir()
+    assert [path.name for path in (folder / "skills").iterdir()] == ["a"]

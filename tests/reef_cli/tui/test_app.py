@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from rich.cells import cached_cell_len, cell_len
 from textual.strip import Strip
 
 from daemon.core.paths import Home
@@ -98,6 +99,18 @@ async def test_what_was_closed_is_forgotten(reef_home: Home, fake: FakeDaemon) -
 
         first = await help_comes_and_goes()
         assert await help_comes_and_goes() <= first + 20
+
+
+async def test_widths_of_what_was_shown_are_forgotten(reef_home: Home, fake: FakeDaemon) -> None:
+    """Rich would keep a megabyte of lines."""
+    fake.sessions = [session(1)]
+    async with dashboard(reef_home) as seen:
+        await seen.until(lambda: "session 1" in seen.marked)
+        for n in range(4000):
+            cell_len(f"a line that was there once: {n}")
+        fake.record(session(2))
+        await seen.until(lambda: "session 2" in seen.marked)
+        assert cached_cell_len.cache_info().currsize < 1500
 
 
 _JOB = {"recipe": "sft", "scenario": "default", "error": None, "message": "", "ended_ns": 1, "started_ns": 1,
