@@ -54,7 +54,7 @@ def _said(value: Any) -> str:
 def in_data(value: Any, values: Mapping[str, Any]) -> Any:
     """JSON data with its places filled."""
     if isinstance(value, dict):
-        made = {key: in_data(inner, values) for key, inner in value.items()}
+        made = {in_text(key, values): in_data(inner, values) for key, inner in value.items()}
         return {key: inner for key, inner in made.items() if inner is not None}
     if isinstance(value, list):
         return [in_data(inner, values) for inner in value]

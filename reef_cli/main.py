@@ -26,6 +26,7 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE: what a shell sees of a program whose reader
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code (`daemon.core.errors.ExitCode`)."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     as_json = "--json" in words
     try:
         return _dispatch(words)
@@ -43,6 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from daemon.core.paths import home
 
         return diagnostics.unexpected(error, as_json=as_json, log=str(home().log))
+
+
+def _open_streams() -> None:
+    """One that is closed is as good as /dev/null."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
 
 
 def _dispatch(words: list[str]) -> int:

@@ -19,6 +19,8 @@ from daemon.core.errors import ReefError, Unreachable
 TIMEOUT = 30.0
 #: The same between two events: the daemon says something every 15 s.
 SILENCE = 20.0
+#: Our daemon's answers have a head of some hundred bytes.
+_HEAD_BYTES = 65_536
 #: As long as it takes.
 _PATIENT = math.inf
 
@@ -82,7 +84,7 @@ class Client:
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None, scope: str | None = None) -> Any:
         with self._open(method, path, body, scope=scope) as response:
             data = b"".join(response)
-        return json.loads(data) if data else None
+            return json.loads(data) if data else None
 
     @contextmanager
     def _open(
@@ -118,6 +120,12 @@ class Client:
                 raise Unreachable(f"the daemon has not answered for {allowed or 0:g} s", hint="reef logs") from error
             except ConnectionError as error:
                 raise Unreachable(f"the daemon broke the connection off: {error}", hint="reef logs") from error
+            except OSError as error:
+                why = error.strerror or error
+                raise Unreachable(f"cannot reach the daemon at {self.path}: {why}", hint="reef doctor") from error
+            except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+                said = f"what answers at {self.path} makes no sense: {type(error).__name__}: {error}"
+                raise ReefError(said, hint="reef restart") from error
             finally:
                 self._streams.discard(connection)
 
@@ -169,13 +177,19 @@ def _request(method: str, path: str, body: Mapping[str, object] | None, scope: s
 
 
 def _head(stream: BinaryIO) -> tuple[int, dict[bytes, bytes]]:
-    words = stream.readline().split(None, 2)
-    if len(words) < 2:
+    words = stream.readline(_HEAD_BYTES).split(None, 2)
+    if not words:
         raise ConnectionResetError("it ended before an answer")
+    if len(words) < 2 or not words[0].startswith(b"HTTP/"):
+        raise ValueError(f"no HTTP: {words[0][:20]!r}")
     headers: dict[bytes, bytes] = {}
-    while (line := stream.readline()).strip():
+    left = _HEAD_BYTES
+    while (line := stream.readline(left)).strip():
         name, _, value = line.partition(b":")
         headers[name.strip().lower()] = value.strip()
+        left -= len(line)
+    if left <= 0:
+        raise ValueError("its head has no end")
     return int(words[1]), headers
 
 
@@ -209,10 +223,12 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _by_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    waiting = b""
+    waiting: list[bytes] = []
     for chunk in chunks:
-        *whole, waiting = (waiting + chunk).split(b"\n")
-        for line in whole:
-            yield line + b"\n"
-    if waiting:
-        yield waiting
+        first, *more = chunk.split(b"\n")
+        waiting.append(first)
+        for begun in more:
+            yield b"".join(waiting) + b"\n"
+            waiting = [begun]
+    if any(waiting):
+        yield b"".join(waiting)

@@ -38,6 +38,8 @@ def plain_values(text: str, source: str) -> Any:
         problem, mark = getattr(error, "problem", None) or "it cannot be read", getattr(error, "problem_mark", None)
         where = f"{source}, line {mark.line + 1}" if mark else source
         raise ConfigError(f"{where}: not YAML: {problem}", hint="correct that line, or the one before it") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: nothing here is that deep") from error
 
 
 def typed(cls: type[_T], raw: object, where: str) -> _T:

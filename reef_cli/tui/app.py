@@ -6,6 +6,7 @@ It owns no facts. Nothing animates: an idle dashboard writes nothing to the term
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,9 @@ from reef_cli.tui.feed import Feed
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Connected, Heard, Lost, Told
 from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.work import edge
 from reef_cli.tui.settings import DEFAULTS, Settings, name_of
+from reef_cli.tui.terminal import Terminal
 from reef_cli.tui.themes import Theme
 
 _UPDATE_SECONDS: Final = 0.1
@@ -74,7 +77,7 @@ class Dashboard(App[None], inherit_bindings=False):
         self, home: Home, *, now: Clock, settings: Settings = DEFAULTS, connect: Connect | None = None
     ) -> None:
         """``connect`` makes the clients: by default of the home's daemon."""
-        super().__init__(ansi_color=settings.theme == "ansi")
+        super().__init__(driver_class=Terminal, ansi_color=settings.theme == "ansi")
         for known in textual_themes().values():
             self.register_theme(known)
         self.theme = settings.theme
@@ -101,9 +104,15 @@ class Dashboard(App[None], inherit_bindings=False):
             self.desk.ratings.resume()
 
     def on_ready(self) -> None:
-        if not self.is_headless:  # where tests run, garbage has to go
+        if not self.is_headless:  # where tests run, garbage has to go, and signals are for others
+            self._hear_signals()
             gc.freeze()  # else each full collection walks what the imports made: 75 ms that a key waits
             gc.enable()
+
+    def _hear_signals(self) -> None:
+        """Leave as `q` does: the terminal as it was, what was said on disk."""
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
 
     def on_unmount(self) -> None:
         self.feed.stop()
@@ -126,13 +135,14 @@ class Dashboard(App[None], inherit_bindings=False):
 
     async def _look(self) -> None:
         """What no event tells to one who connects: whether recording is paused, which version answers."""
+        until = None
         try:
-            status = await asyncio.to_thread(self.desk.client.get, "/reef/status")
-        except ReefError:  # gone again, or of another version: that is told elsewhere
+            until = self.desk.look(await asyncio.to_thread(self.desk.client.get, "/reef/status"))
+        except ReefError:  # gone again: that is told elsewhere
             return
-        self.desk.look(status)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            self.desk.other = self.desk.other or "what answers is no daemon that this dashboard knows: reef restart"
         self._changed()
-        until = status["recording"]["until_ns"]
         if until:  # no event tells that a pause is over
             self.set_timer(max(until - self.desk.now(), 0) / 1e9 + 1, self._look_again)
 
@@ -163,16 +173,15 @@ class Dashboard(App[None], inherit_bindings=False):
             cached_cell_len.cache_clear()
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
-        if engines and engines[-1]:
-            state = engines[-1][0]["state"]
-            self.desk.engine = f"{engines[-1][0]['name']}: {'asleep' if state == 'off' else state}"
         if any(event.name == "recording" for event in events):
             self._look_again()
         for panel in self._panels():
-            if engines:
-                panel.daemon_changed()
-            if events:
-                panel.heard(events)
+            with edge(panel.failed):
+                if engines:
+                    self.desk.hear(engines[-1])
+                    panel.daemon_changed()
+                if events:
+                    panel.heard(events)
 
     def _panels(self) -> list[Panel]:
         """The panels of the current mode, the one in front of the others last; those of other modes load when shown."""

@@ -1,6 +1,6 @@
 """What all screens share: the connection, the clock, what was rated, how the daemon is, how the person wants it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,10 +66,8 @@ class Desk:
         """What is told before a session's rating: what is on its way to the daemon, a mark on its scenario's scale."""
         return self.ratings.pending(session["id"]) or marked(session["score"], self.scales.get(session["scenario"]))
 
-    def look(self, status: Mapping[str, Any]) -> None:
-        """Take what ``GET /reef/status`` told."""
-        self._hear(status["recording"])
-        self.scales = scales(status)
+    def look(self, status: Mapping[str, Any]) -> int | None:
+        """Take what ``GET /reef/status`` told; until when recording is paused."""
         version = one_line(str(status["version"]), 20)
         ours = version == __version__ or self.replay is not None
         self.other = (
@@ -77,6 +75,16 @@ class Desk:
             if ours
             else f"the daemon is now Reef {version}, this dashboard {__version__}: {self.key('quit')}, then reef"
         )
+        self._hear(status["recording"])
+        self.scales = scales(status)
+        until: int | None = status["recording"]["until_ns"]
+        return until
+
+    def hear(self, engines: Sequence[Mapping[str, Any]]) -> None:
+        """Take what an event told of the engines."""
+        if engines:
+            state = engines[0]["state"]
+            self.engine = f"{engines[0]['name']}: {'asleep' if state == 'off' else state}"
 
     def _hear(self, state: Mapping[str, Any]) -> None:
         """Take how recording is."""

@@ -56,30 +56,36 @@ class Feed:
     def _run(self) -> None:
         tries = 0
         while not self._stopped.is_set():
-            connected = False
-            try:
-                for name, data in self._client.events("/reef/events"):
-                    if self._stopped.is_set():
-                        return
-                    if not connected:  # the first one comes at once: the engines' state
-                        connected, tries = True, 0
-                        self._tell(Connected())
-                    elif name == "missed":
-                        self._tell(Connected())  # whatever is shown may be old
-                    self._add(Event(name, data))
-                reason, running = "the daemon stopped", False
-            except ReefError as error:
-                reason = error.message
-                running = not isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError)
-            except (OSError, ValueError) as error:  # cut off inside a line
-                reason, running = f"the daemon broke off: {error}", True
+            connected, lost = self._read()
             if self._stopped.is_set():
                 return
             doubted, self._doubted = self._doubted and connected, False
             if not doubted:
-                self._tell(Lost(reason, running=running))
+                self._tell(lost)
+            if not doubted or tries:  # a daemon that is doubted again and again is not asked without a rest
                 self._stopped.wait(_PAUSES[min(tries, len(_PAUSES) - 1)])
-            tries += 1
+            tries = tries + 1 if doubted or not connected else 1
+
+    def _read(self) -> tuple[bool, Lost]:
+        """Until the stream ends: whether there was one, and why it ended."""
+        connected = False
+        try:
+            for name, data in self._client.events("/reef/events"):
+                if self._stopped.is_set():
+                    break
+                if not connected:  # the first one comes at once: the engines' state
+                    connected = True
+                    self._tell(Connected())
+                elif name == "missed":
+                    self._tell(Connected())  # whatever is shown may be old
+                self._add(Event(name, data))
+            reason, running = ("the daemon stopped", False) if connected else ("what answers is no daemon", True)
+        except ReefError as error:
+            reason = error.message
+            running = not isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError)
+        except (OSError, ValueError) as error:  # cut off inside a line
+            reason, running = f"the daemon broke off: {error}", True
+        return connected, Lost(reason, running=running)
 
     def _add(self, event: Event) -> None:
         with self._lock:

@@ -34,10 +34,17 @@ def written(lines: Iterable[str], name: str) -> Iterator[Path]:
 
 def read(command: str, path: Path, aside: AbstractContextManager[None]) -> None:
     """Run the program on the file while the dashboard stands ``aside``. Raises ReefError."""
+    failed: OSError | None = None
     try:
-        with aside:
-            code = subprocess.run([*shlex.split(command), str(path)], check=False).returncode
-    except (OSError, ValueError) as error:
+        words = [*shlex.split(command), str(path)]
+    except ValueError as error:
         raise UsageError(f"{command!r} cannot be started: {error}", hint="set EDITOR and PAGER") from error
+    with aside:  # nothing may be raised in here: the dashboard would not come back
+        try:
+            code = subprocess.run(words, check=False).returncode
+        except OSError as error:
+            failed = error
+    if failed is not None:
+        raise UsageError(f"{command!r} cannot be started: {failed}", hint="set EDITOR and PAGER") from failed
     if code != 0:
         raise ReefError(f"{command!r} ended with exit code {code}")

@@ -51,7 +51,7 @@ class Pages:
     def nothing(self, key: Callable[[str], str]) -> str:
         """What stands where nothing fits; ``key`` tells what a person presses for an action."""
         if self.shown.query:
-            return f"no trace fits; {key('reset')} shows all of them"
+            return "looking further back …" if self._reached else f"no trace fits; {key('reset')} shows all of them"
         if self.shown.counted:
             return ""
         return f"no trace has a {self.shown.order}; {key('sort')} goes on, {key('reset')}: the last activity"

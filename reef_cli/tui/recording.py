@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +70,8 @@ class Tape:
     def close(self) -> None:
         with self._lock:
             self.ended = self.ended or "it was closed"
-            self._file.close()
+            with suppress(OSError):  # what a full disk did not take it does not take now
+                self._file.close()
 
     def _write(self, entry: Mapping[str, object]) -> None:
         text = json.dumps(entry, separators=(",", ":")) + "\n"

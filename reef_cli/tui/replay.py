@@ -78,7 +78,9 @@ def _began_ns(path: Path, line: bytes) -> int:
     try:
         head = json.loads(line)
         form, began_ns = head["reef_recording"], int(head["began_ns"])
-    except (ValueError, KeyError, TypeError) as error:
+        if not 0 <= began_ns < 1 << 63:
+            raise ValueError(f"began_ns {began_ns}")
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{path}, line 1: this is no recording", hint="reef tui --record FILE makes one") from error
     if form != FORMAT:
         raise UsageError(f"{path}, line 1: a recording of form {form!r:.20}; this Reef plays {FORMAT}")
@@ -87,6 +89,8 @@ def _began_ns(path: Path, line: bytes) -> int:
 
 def _take(recording: Recording, numbers: dict[int, Heard], entry: Mapping[str, Any]) -> None:
     at, number = float(entry["at"]), entry["n"]
+    if not 0 <= at < math.inf:
+        raise ValueError(f"at {at}")
     if "get" in entry:
         before = recording.answers.setdefault(str(entry["get"]), [])
         if before and before[-1].end is None:
@@ -96,6 +100,8 @@ def _take(recording: Recording, numbers: dict[int, Heard], entry: Mapping[str, A
     elif "line" in entry:
         numbers[number].lines.append((at, entry["line"].encode("utf-8", "surrogateescape")))
     else:
+        if entry["end"] is not None:
+            told_error(entry["end"])  # whether it is one
         numbers[number].error = entry["end"]
         numbers[number].end = at
     recording.seconds = at

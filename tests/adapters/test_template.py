@@ -48,3 +48,7 @@ def test_a_place_without_a_value_is_a_bug(tmp_path: Path) -> None:
 
 def test_a_truth_inside_a_text_is_a_number() -> None:
     assert template.in_text("?new=$REEF_NEW&old=$REEF_OLD", {"REEF_NEW": True, "REEF_OLD": False}) == "?new=1&old=0"
+
+
+def test_keys_have_places_too() -> None:
+    assert template.in_data({"x": {"$REEF_M": 1}}, {"REEF_M": "default"}) == {"x": {"default": 1}}

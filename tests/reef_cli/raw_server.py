@@ -2,15 +2,22 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+class Open(bytes):
+    """An answer after which the connection stays open."""
+
+
+Answer = bytes | None | Callable[[bytes], bytes | None]
 
 
 class RawServer:
     """Answers each connection with the next of its answers, the last one again and again; ``requests`` is what came."""
 
-    def __init__(self, path: Path, answers: tuple[bytes | None, ...]) -> None:
+    def __init__(self, path: Path, answers: tuple[Answer, ...]) -> None:
         self.requests: list[bytes] = []
         self._answers = list(answers)
         self._listener = socket.socket(socket.AF_UNIX)
@@ -29,10 +36,13 @@ class RawServer:
                 return
             self.requests.append(request)
             answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-            if answer is None:
-                self._held.append(connection)  # silence
-            else:
+            if callable(answer):
+                answer = answer(request)
+            if answer is not None:  # that is silence
                 connection.sendall(answer)
+            if answer is None or isinstance(answer, Open):
+                self._held.append(connection)
+            else:
                 connection.close()
 
     def close(self) -> None:
@@ -44,8 +54,8 @@ class RawServer:
 
 
 @contextmanager
-def answering(path: Path, *answers: bytes | None) -> Iterator[RawServer]:
-    """Serve on ``path``; None as an answer is silence."""
+def answering(path: Path, *answers: Answer) -> Iterator[RawServer]:
+    """Serve on ``path``; None as an answer is silence; a function makes one of a request."""
     server = RawServer(path, answers)
     try:
         yield server

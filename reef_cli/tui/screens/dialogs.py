@@ -3,6 +3,7 @@
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -14,7 +15,14 @@ from reef_cli.tui.widgets.rows import RowList
 _Answer = TypeVar("_Answer")
 
 
-class Dialog(ModalScreen[_Answer]):
+class Once(ModalScreen[_Answer]):
+    """Left once: keys pressed faster than it goes still come here, and would take the screen below it away, too."""
+
+    def dismiss(self, result: _Answer | None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
+
+class Dialog(Once[_Answer]):
     """It stands at the end of the screen that is farther from the selected row: what it is about can be read."""
 
     def __init__(self) -> None:

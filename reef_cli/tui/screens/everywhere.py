@@ -1,14 +1,13 @@
 """What means the same on every screen, apart from moving about: palette, hints, copying, themes, suspending,
 starting the daemon."""
 
-import asyncio
 import os
 import shlex
 from typing import TYPE_CHECKING, Final, cast
 
-from daemon.core.errors import ReefError
 from reef_cli.tui import clipboard
 from reef_cli.tui.keys import Place
+from reef_cli.tui.screens.work import begin, edge, off_loop
 from reef_cli.tui.settings import keep
 from reef_cli.tui.text import one_line
 from reef_cli.tui.themes import Theme
@@ -92,19 +91,15 @@ def send(panel: "Panel", text: str, what: str) -> None:
     """To the terminal's clipboard; into a file where it is known that no terminal gets it."""
 
     async def run() -> None:
-        why = await asyncio.to_thread(clipboard.obstacle, text, os.environ, clipboard.tmux_option)
+        why = await off_loop(clipboard.obstacle, text, os.environ, clipboard.tmux_option)
         if why is None:
             panel.app.copy_to_clipboard(text)
             panel.say(f"sent to the terminal: {one_line(what, 60)}")
             return
-        try:
-            path = await asyncio.to_thread(clipboard.write, panel.desk.home, text)
-        except ReefError as error:
-            panel.failed(error)
-        else:
-            panel.say(f"{one_line(what, 40)}: in {path}, not in the clipboard ({why})")
+        path = await off_loop(clipboard.write, panel.desk.home, text)
+        panel.say(f"{one_line(what, 40)}: in {path}, not in the clipboard ({why})")
 
-    panel.run_worker(run())
+    begin(panel, run())
 
 
 def suspend(panel: "Panel") -> None:
@@ -120,12 +115,9 @@ def start(panel: "Panel") -> None:
     from reef_cli.lifecycle import ensure_daemon
 
     async def run() -> None:
-        try:
-            await asyncio.to_thread(ensure_daemon, panel.desk.home)
-        except ReefError as error:
-            panel.say(f"{error.message} ({error.hint or 'reef doctor'})")
-        else:
+        with edge(lambda error: panel.say(f"{error.message} ({error.hint or 'reef doctor'})")):
+            await off_loop(ensure_daemon, panel.desk.home)
             panel.say("the daemon runs")
 
     panel.say("starting the daemon …")
-    panel.run_worker(run())
+    begin(panel, run())

@@ -14,8 +14,9 @@ from reef_cli.tui import rawtext
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.drawing import Drawn
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.panel import Panel, Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, bindings
 from reef_cli.tui.screens.reading import Reading, plain
+from reef_cli.tui.screens.work import Repeating, off_loop
 from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import Row
 

@@ -7,10 +7,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Resize
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from reef_cli.tui.keys import Key, Place, at
+from reef_cli.tui.screens.dialogs import Once
 from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
@@ -20,7 +20,7 @@ _KEY_WIDTH, _WIDE = 12, 64
 _AROUND = 7
 
 
-class Pages(ModalScreen[None]):
+class Pages(Once[None]):
     """Lines of the terminal's width, wrapped again when that changes; nothing is cut.
 
     They are made before the first paint, which has them at once.

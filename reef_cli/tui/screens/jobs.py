@@ -11,8 +11,9 @@ from daemon.core.client import segment
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.panel import Panel, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, bindings
 from reef_cli.tui.screens.reading import Reading, plain
+from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import bar, inert, moment, one_line
 from reef_cli.tui.widgets.curves import Curves
 from reef_cli.tui.widgets.rows import Column

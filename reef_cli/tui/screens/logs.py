@@ -18,7 +18,8 @@ from reef_cli import logfile, output
 from reef_cli.logfile import LEVELS, Level, Sieve, Tail
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.panel import Panel, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, bindings
+from reef_cli.tui.screens.work import begin, off_loop
 from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.widgets.lines import Line
 from reef_cli.tui.widgets.prompt import Prompt
@@ -171,7 +172,7 @@ class Logs(Panel):
         self._draw()
 
     def do_source(self) -> None:
-        self.run_worker(self._next())
+        begin(self, self._next())
 
     async def _next(self) -> None:
         names = await off_loop(logfile.names, self.desk.home, _JOBS)

@@ -10,8 +10,9 @@ from reef_cli import output
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.panel import Panel, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, bindings
 from reef_cli.tui.screens.reading import Reading, hanging
+from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import inert, number
 from reef_cli.tui.widgets.rows import Column
 from reef_cli.tui.window import Row

@@ -6,8 +6,8 @@ from typing import Any, Final
 from daemon.core.client import segment
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.paging import PAGE, Held, seq
-from reef_cli.tui.screens.panel import Repeating, off_loop
 from reef_cli.tui.screens.reading import Reading
+from reef_cli.tui.screens.work import Repeating, off_loop
 from reef_cli.tui.widgets.rows import RowList
 
 #: Screens around the view that are there already.

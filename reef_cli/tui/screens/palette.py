@@ -6,11 +6,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from reef_cli.tui.choices import Choice, matching
+from reef_cli.tui.screens.dialogs import Once
 from reef_cli.tui.text import inert
+from reef_cli.tui.widgets.box import Box
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
@@ -18,7 +19,7 @@ _COLUMNS = (Column("key", 12, least=50), Column("what"), Column("command", 27, l
 _HINT = "Enter: do it   ↑ ↓: choose   Esc: back"
 
 
-class Palette(ModalScreen[Choice | None]):
+class Palette(Once[Choice | None]):
     """Dismissed with what was chosen, whether or not it can act now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,7 +42,7 @@ class Palette(ModalScreen[Choice | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            box = Input(placeholder="what to do: some words, or a command of reef")
+            box = Box(placeholder="what to do: some words, or a command of reef")
             box.cursor_blink = False
             yield box
             yield self.list

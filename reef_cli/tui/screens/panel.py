@@ -4,9 +4,8 @@ A key's ``id`` names the method ``do_<id>`` that acts; `blocked` says why it can
 and come back as changes of the list; nothing here waits for the daemon.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -19,12 +18,10 @@ from reef_cli.tui.keys import LISTS, Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED, NOT_RECORDED
 from reef_cli.tui.screens import everywhere
+from reef_cli.tui.screens.work import Repeating, begin, edge, off_loop
 from reef_cli.tui.widgets.lines import Banner, Hint, Keys, Line, Tabs, Titles
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 #: What works without the daemon.
 _ALONE = {
@@ -39,45 +36,6 @@ def bindings(place: Place) -> list[Binding]:
     return [
         Binding(",".join(key.keys), f"press('{key.id}')", key.label, id=key.id, show=False) for key in keys.at(place)
     ]
-
-
-async def off_loop(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """A blocking request in a thread."""
-    return await asyncio.to_thread(function, *args, **kwargs)
-
-
-class Repeating:
-    """Work that is asked for again and again: never twice at once, and once more after the last time asked.
-
-    It is not done at all while ``wanted`` says no.
-    """
-
-    def __init__(
-        self, panel: "Panel", work: Callable[[], Awaitable[None]], wanted: Callable[[], bool] = lambda: True
-    ) -> None:
-        self._panel = panel
-        self._work = work
-        self._wanted = wanted
-        self._asked = False
-        self._busy = False
-
-    def ask(self) -> None:
-        if not self._wanted():
-            return
-        self._asked = True
-        if not self._busy:
-            self._busy = True
-            self._panel.run_worker(self._run())
-
-    async def _run(self) -> None:
-        try:
-            while self._asked:
-                self._asked = False
-                await self._work()
-        except ReefError as error:
-            self._panel.failed(error)
-        finally:
-            self._busy = False
 
 
 class Panel(Screen[None]):
@@ -187,16 +145,17 @@ class Panel(Screen[None]):
     def act(self, work: Callable[[], str]) -> None:
         """Run an action off the loop and say what it says."""
 
+        def failed(error: ReefError) -> None:
+            self.failed(error)
+            if isinstance(error, Unreachable):
+                self.say(f"{error.message} ({error.hint})")
+
         async def run() -> None:
-            try:
+            with edge(failed):
                 self.say(await off_loop(work))
-            except ReefError as error:
-                self.failed(error)
-                if isinstance(error, Unreachable):
-                    self.say(f"{error.message} ({error.hint})")
             self.reload.ask()
 
-        self.run_worker(run())
+        begin(self, run())
 
     def confirm(self, question: str, work: Callable[[], str]) -> None:
         """The same, once the person has said yes."""
@@ -273,7 +232,8 @@ class Panel(Screen[None]):
         self.app.switch_mode(Place.STATUS)
 
     def do_back(self) -> None:
-        self.app.pop_screen()
+        if self.is_active:
+            self.app.pop_screen()
 
     def do_quit(self) -> None:
         self.app.exit()

@@ -6,14 +6,17 @@ The dialogs are imported when one is asked for: the first paint does without the
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from daemon.core.errors import ReefError
+from daemon.core.errors import UsageError
 from reef_cli import questions
 from reef_cli.scoring import Scale, scored, without
-from reef_cli.tui.screens.panel import Panel, off_loop
+from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.work import begin, off_loop
 from reef_cli.tui.text import inert, one_line
 
 #: They need something to be about.
 RATING: Final = frozenset({"good", "bad", "clear", "note", "score", "task"})
+#: A box of more takes seconds to wrap, while nothing else is heard.
+PROMPT_MOST: Final = 100_000
 PINNING: Final = "pin"
 Rows = Sequence[Mapping[str, Any]]
 
@@ -106,18 +109,18 @@ class Rated(Panel):
         self.desk.ratings.pin_many(sessions, pinned=not all(one.get("pinned") for one in sessions))
 
     def do_task(self) -> None:
-        self.run_worker(self._asking(self.meant()[0]))
+        begin(self, self._asking(self.meant()[0]))
 
     async def _asking(self, row: Mapping[str, Any]) -> None:
         from reef_cli.tui.screens.saying import Task
 
         client = self.desk.client
         find = questions.question if "receipt" in row else questions.of_session
-        try:
-            prompt, scenario = await off_loop(find, client, str(row.get("receipt") or row["id"]))
-        except ReefError as error:
-            self.failed(error)
-            return
+        id = str(row.get("receipt") or row["id"])
+        prompt, scenario = await off_loop(find, client, id)
+        if len(prompt) > PROMPT_MOST:
+            said = f"the question has {len(prompt)} characters, too many to be changed here"
+            raise UsageError(said, hint=f"reef tasks add --from {id} --form one_sentence")
 
         def add(task: Mapping[str, object]) -> str:
             kept = client.post("/reef/tasks", task, scope=scenario)

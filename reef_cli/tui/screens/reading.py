@@ -8,9 +8,9 @@ from typing import Any
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.events import Resize
 
-from daemon.core.errors import ReefError
 from reef_cli.tui import outside
-from reef_cli.tui.screens.panel import Panel, off_loop
+from reef_cli.tui.screens.panel import Panel
+from reef_cli.tui.screens.work import begin, off_loop
 from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.widgets.prompt import Prompt
 from reef_cli.tui.window import Row
@@ -74,13 +74,10 @@ class Reading(Panel):
 
     def _seek(self, step: int) -> None:
         async def run() -> None:
-            try:
-                if not await self.seek(self.list.hit, step):
-                    self.say(f"not {'below' if step > 0 else 'above'}: {self.list.hit}")
-            except ReefError as error:
-                self.failed(error)
+            if not await self.seek(self.list.hit, step):
+                self.say(f"not {'below' if step > 0 else 'above'}: {self.list.hit}")
 
-        self.run_worker(run(), exclusive=True, group="seek")
+        begin(self, run(), group="seek")
 
     async def seek(self, words: str, step: int) -> bool:
         """Go to the next line that has ``words``, in either direction; False where there is none."""
@@ -118,11 +115,10 @@ class Reading(Panel):
                 self.say(
                     f"this terminal cannot be handed to another program; {self.desk.key('help')} tells the commands"
                 )
-            except ReefError as error:
-                self.failed(error)
-            self.app.refresh(layout=True)
+            finally:
+                self.app.refresh(layout=True)
 
-        self.run_worker(run(), exclusive=True, group="outside")
+        begin(self, run(), group="outside")
 
     def copied(self, row: Row) -> str:
         return row.cells[0].strip()

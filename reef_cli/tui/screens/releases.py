@@ -17,8 +17,9 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.differences import FileDiff, by_file
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.panel import Panel, bindings, off_loop
+from reef_cli.tui.screens.panel import Panel, bindings
 from reef_cli.tui.screens.reading import Reading, plain
+from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import inert, moment, one_line, wrapped
 from reef_cli.tui.widgets.lines import Line
 from reef_cli.tui.widgets.rows import Column, RowList

@@ -1,6 +1,5 @@
 """Dialogs in which a person says something: a note, a mark on a scenario's scale, a task made of a question."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -10,9 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from daemon.core.errors import ReefError
 from reef_cli.scoring import Scale
 from reef_cli.tui.screens.dialogs import Dialog
+from reef_cli.tui.screens.work import edge, off_loop
 from reef_cli.tui.text import fit, inert, one_line
 from reef_cli.tui.widgets.writing import Writing
 
@@ -61,10 +60,9 @@ class Note(_Dialog):
         self.run_worker(self._load())
 
     async def _load(self) -> None:
-        try:
-            notes = await asyncio.to_thread(self._earlier)
-        except ReefError:  # gone: what was written here is still at hand
-            return
+        notes: Sequence[str] = ()
+        with edge(lambda _: None):  # gone: what was written here is still at hand
+            notes = await off_loop(self._earlier)
         if not notes:
             return
         shown, width = self.query_one("#earlier", Static), self.query_one("#box").content_size.width
@@ -149,11 +147,6 @@ class Task(_Dialog):
             self.run_worker(self._adding({"prompt": prompt, "check": {kind: value.strip()}}))
 
     async def _adding(self, task: Mapping[str, object]) -> None:
-        try:
-            told = await asyncio.to_thread(self._add, task)
-        except ReefError as error:
-            self.wrong(f"{error.message}{f' ({error.hint})' if error.hint else ''}")
-        else:
-            self.dismiss(told)
-        finally:
-            self._busy = False
+        with edge(lambda error: self.wrong(f"{error.message}{f' ({error.hint})' if error.hint else ''}")):
+            self.dismiss(await off_loop(self._add, task))
+        self._busy = False

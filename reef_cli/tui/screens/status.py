@@ -18,8 +18,9 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.reading import Reading, hanging
+from reef_cli.tui.screens.work import Repeating, off_loop
 from reef_cli.tui.text import inert
 from reef_cli.tui.window import Row
 

@@ -19,8 +19,9 @@ from reef_cli.tui.live import Calls
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.exchange import Changes, Raw, send_curl
 from reef_cli.tui.screens.paged import Paged
-from reef_cli.tui.screens.panel import bindings, off_loop
+from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.rated import RATING, Rated
+from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.transcript import Item
 from reef_cli.tui.window import Row
 

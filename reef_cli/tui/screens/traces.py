@@ -18,8 +18,9 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.listed import COLUMNS, folded, session_row, together, typed
 from reef_cli.tui.messages import Event
 from reef_cli.tui.pages import Asked, Pages
-from reef_cli.tui.screens.panel import Repeating, bindings, off_loop
+from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.rated import PINNING, RATING, Rated
+from reef_cli.tui.screens.work import Repeating, begin, off_loop
 from reef_cli.tui.widgets.filter import Filter
 from reef_cli.tui.widgets.lines import Titles
 from reef_cli.tui.widgets.rows import RowList
@@ -127,6 +128,8 @@ class Traces(Rated):
             if want.kind == "after" and told["next"] is None:
                 self._count(set())
             self._show_state()
+            if not self.list.window.rows:  # what is said instead: whether there is more to look at
+                self.daemon_changed()
 
     def _rows(self, sessions: Any) -> list[Row]:
         return together((self._row(session) for session in sessions), self.beside.lines)
@@ -247,7 +250,7 @@ class Traces(Rated):
     def do_expand(self) -> None:
         row = self.list.selected
         assert row is not None
-        self.run_worker(self._expand(row))
+        begin(self, self._expand(row))
 
     async def _expand(self, row: Row) -> None:
         self.beside.unfold(row, await off_loop(self.beside.fetch, row))

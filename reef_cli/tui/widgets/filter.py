@@ -11,17 +11,10 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from reef_cli.tui.text import inert
+from reef_cli.tui.widgets.box import Box
 
 #: Letters that follow one another faster ask once.
 _SETTLED_SECONDS: Final = 0.12
-
-
-class Box(Input):
-    """What is pasted is inert, as what agents say is."""
-
-    def replace(self, text: str, start: int, end: int) -> None:
-        super().replace(inert(text), start, end)
 
 
 class Filter(Horizontal):

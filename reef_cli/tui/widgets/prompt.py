@@ -4,10 +4,11 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import Input
+
+from reef_cli.tui.widgets.box import Box
 
 
-class Prompt(Input):
+class Prompt(Box):
     """`Input.Changed` tells each change; Enter leaves what was typed, Esc empties it. `Left` tells either."""
 
     DEFAULT_CSS = "Prompt { border: none; height: 1; padding: 0 1; display: none; }"

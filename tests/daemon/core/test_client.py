@@ -106,6 +106,45 @@ def test_silence_ends_in_time(reef_home: Home) -> None:
         Client(reef_home.socket, timeout=0.1).get("/healthz")
 
 
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "no HTTP"),
+        (b"\x00\xff\x80\n\n", "no HTTP"),
+        (b"HTTP/1.1 fine\r\n\r\n", "ValueError"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000, "head has no end"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000, "head has no end"),
+        (ok(b"<html>", kind="text/html"), "JSONDecodeError"),
+        (ok(b'{"items": ['), "JSONDecodeError"),
+        (ok(b'"\xff"'), "UnicodeDecodeError"),
+        (ok(b"[" * 100_000), "RecursionError"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}", "ValueError"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n{}", "ValueError"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\n{}", "OverflowError"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}", "ValueError"),
+    ],
+)
+def test_what_is_no_daemon_is_an_error_that_names_its_socket(reef_home: Home, answer: bytes, why: str) -> None:
+    with answering(reef_home.socket, answer), pytest.raises(errors.ReefError, match=why) as caught:
+        Client(reef_home.socket).get("/x")
+    assert str(reef_home.socket) in caught.value.message
+    assert caught.value.hint == "reef restart"
+
+
+def test_a_socket_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    path = tmp_path / ("long" * 40)
+    with pytest.raises(errors.Unreachable, match=r"cannot reach the daemon at .*longlong"):
+        Client(path).get("/x")
+
+
+def test_a_long_line_in_small_chunks_takes_no_longer_than_a_short_one(reef_home: Home) -> None:
+    """Not joined anew with every chunk: that would be a terabyte of copying."""
+    line = b'"' + b"a" * 20_000_000 + b'"'
+    pieces = [line[n : n + 200] for n in range(0, len(line), 200)]
+    with answering(reef_home.socket, chunked(*pieces, b"\n", b"1")):
+        assert [len(row) for row in Client(reef_home.socket).rows("/x")] == [len(line) + 1, 1]
+
+
 @pytest.mark.parametrize("answer", [b"", ok(b'{"a":1}')[:-3], chunked(b'{"a":', ended=False)])
 def test_an_answer_cut_short_is_an_error(reef_home: Home, answer: bytes) -> None:
     with answering(reef_home.socket, answer), pytest.raises(errors.Unreachable, match="broke the connection off"):

@@ -56,3 +56,9 @@ def test_a_key_that_is_there_twice_is_no_configuration() -> None:
     assert plain_values("a: 1\nb: {a: 2}", "file") == {"a": 1, "b": {"a": 2}}
     with pytest.raises(ConfigError, match="file, line 3: not YAML: 'a' is there twice"):
         plain_values("a: 1\nb: 2\na: 3", "file")
+
+
+@pytest.mark.parametrize("text", ["a: " + "[" * 20_000, "{a: " * 5_000])
+def test_what_is_deeper_than_anything_is_no_configuration(text: str) -> None:
+    with pytest.raises(ConfigError, match="file: nothing here is that deep"):
+        plain_values(text, "file")

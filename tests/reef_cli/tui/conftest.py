@@ -1,4 +1,4 @@
-"""A dashboard's daemon: the fake one; times are told in UTC."""
+"""A dashboard's daemon: the fake one; times are told in UTC; the unexpected is not forgiven."""
 
 import time
 from collections.abc import Iterator
@@ -18,6 +18,12 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a screen did not expect ends the dashboard, and with it the test."""
+    monkeypatch.setenv("REEF_DEBUG", "1")
 
 
 @pytest.fixture

@@ -180,6 +180,6 @@ def test_the_first_paint_imports_only_what_it_shows() -> None:
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )
     screens = {name.rpartition(".")[2] for name in loaded if name.startswith("reef_cli.tui.screens.")}
-    assert screens == {"everywhere", "panel", "rated", "traces"}
+    assert screens == {"everywhere", "panel", "rated", "traces", "work"}
     others = {"textual.widgets._text_area", "daemon.core.records", "reef_cli.tui.choices", "secrets", "yaml"}
     assert not others & loaded

@@ -11,6 +11,7 @@ from daemon.core.paths import Home
 from tests.fakes.daemon import start
 from tests.fakes.dashboard import FakeDaemon
 from tests.fakes.provider import Provider, Turn, running_provider
+from tests.reef_cli.raw_server import Open, answering
 from tests.reef_cli.tui.seen import Seen, dashboard
 
 COVERS = ("reef_cli/tui/desk.py",)
@@ -145,3 +146,20 @@ async def test_recording_that_is_paused_is_told_from_nothing_yet(house: House) -
         client.post("/reef/pause", {"seconds": 3})
         await seen.shows("recording is paused until")
         await seen.shows("nothing yet: ")  # it ended by itself; no event says so
+
+
+async def test_a_daemon_that_breaks_off_what_is_asked_is_not_asked_all_the_time(reef_home: Home) -> None:
+    """Its events come, so that nothing looks lost: each look would at once cause the next one."""
+    hello = Open(b"HTTP/1.1 200 OK\r\n\r\nevent: engine\ndata: []\n\n")
+    asked: list[float] = []
+
+    def answer(request: bytes) -> bytes:
+        if b"/reef/events" in request:
+            return hello
+        asked.append(time.monotonic())
+        return b""
+
+    with answering(reef_home.socket, answer):
+        async with dashboard(reef_home) as seen:
+            await seen.until(lambda: len(asked) > 20)
+    assert asked[20] - asked[0] > 1.0

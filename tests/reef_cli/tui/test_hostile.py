@@ -21,6 +21,7 @@ from tests.reef_cli.tui.tour import MARKUP, hostile, strips, walk
 SHOWING = {
     *("traces", "trace", "unfolded", "releases", "release", "diff", "jobs", "job", "models", "model", "logs"),
     *("stop in jobs", "note in traces", "command", "said", "banner"),
+    *("raw", "response", "changes", "score in traces", "task in traces", "note on it", "task of it"),
 }
 
 

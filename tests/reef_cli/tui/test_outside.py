@@ -2,7 +2,8 @@
 
 import stat
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,21 @@ def test_a_program_has_words_and_ends_well_or_not(tmp_path: Path) -> None:
         with pytest.raises(ReefError, match="cannot be started") as error:
             outside.read(command, file, nullcontext())
         assert error.value.hint == "set EDITOR and PAGER"
+
+
+@contextmanager
+def suspended(back: list[str]) -> Iterator[None]:
+    """As Textual's: what is raised inside leaves the terminal to nobody."""
+    yield
+    back.append("here")
+
+
+@pytest.mark.parametrize("command", ["no-such-editor", "/", "'unbalanced"])
+def test_the_dashboard_comes_back_where_there_is_no_such_program(tmp_path: Path, command: str) -> None:
+    back: list[str] = []
+    with pytest.raises(ReefError, match="cannot be started"):
+        outside.read(command, tmp_path / "read.md", suspended(back))
+    assert back == (["here"] if "unbalanced" not in command else [])
 
 
 def test_which_program(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,3 +116,13 @@ def test_a_page_that_comes_too_late_is_seen() -> None:
     assert of.edge(Want("after", 700)) != 700
     of.join(want, rows(400), told(300))
     assert of.edge(want) != edge
+
+
+def test_nothing_fits_only_where_all_was_looked_at() -> None:
+    found, _ = pages()
+    found.newest(BUGS, told(5000), [])
+    assert found.nothing(KEYS.__getitem__) == "looking further back …"
+    want = found.want((0, 10))
+    assert want == Want("before", 5000)
+    found.join(want, [], told(None))
+    assert found.nothing(KEYS.__getitem__) == "no trace fits; Esc shows all of them"

@@ -1,6 +1,7 @@
 """A recording: what the dashboard was told, in a file that its owner alone reads, whatever becomes of the daemon."""
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,16 @@ def test_answers_and_events_with_their_times(reef_home: Home, fake: FakeDaemon, 
     assert json.loads("".join(one["line"] for one in rest if one["n"] == 1 and "line" in one)) == told
     assert [one["end"] and one["end"]["error"]["kind"] for one in rest if "end" in one] == [None, "not_found"]
     assert [one["at"] for one in rest] == sorted(one["at"] for one in rest)
+
+
+def test_a_full_disk_ends_it_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("wb") as disk:
+        full = os.dup(disk.fileno())
+    monkeypatch.setattr(os, "open", lambda *_: full)
+    tape = Tape(tmp_path / "demo.jsonl")
+    tape.note(1, line="more")
+    assert tape.ended == "No space left on device"
+    tape.close()
 
 
 def test_what_is_sent_is_not_in_it(reef_home: Home, fake: FakeDaemon, tmp_path: Path) -> None:

@@ -188,6 +188,11 @@ def test_bytes_come_back_as_they_were(reef_home: Home, tmp_path: Path) -> None:
         ('{"at": 1, "n": 7, "line": "of nothing"}\n', "line 5 is no line of a recording"),
         ("[" * 100_000 + "\n", "line 5 is no line of a recording"),
         ("[1]\n", "line 5 is no line"),
+        ('{"at": NaN, "n": 2, "get": "/b"}\n', "line 5 is no line"),
+        ('{"at": -1, "n": 2, "get": "/b"}\n', "line 5 is no line"),
+        ('{"at": Infinity, "n": 2, "get": "/b"}\n', "line 5 is no line"),
+        ('{"at": 1, "n": 1, "end": "boom"}\n', "line 5 is no line"),
+        ('{"at": 1, "n": 1, "end": {"error": 7}}\n', "line 5 is no line"),
     ],
 )
 def test_a_bad_or_cut_file_plays_as_far_as_it_goes(tmp_path: Path, tail: str, trouble: str) -> None:
@@ -214,6 +219,10 @@ async def test_the_trouble_is_on_the_screen(reef_home: Home, tmp_path: Path) -> 
         ("", "line 1: this is no recording"),
         ("# Reef\n", "line 1: this is no recording"),
         ('{"reef_recording": 1}\n', "line 1: this is no recording"),
+        ('{"reef_recording": 1, "began_ns": Infinity}\n', "line 1: this is no recording"),
+        ('{"reef_recording": 1, "began_ns": 1e300}\n', "line 1: this is no recording"),
+        ('{"reef_recording": 1, "began_ns": -1}\n', "line 1: this is no recording"),
+        ("[" * 100_000, "line 1: this is no recording"),
         ('{"reef_recording": 2, "began_ns": 1}\n', "line 1: a recording of form 2; this Reef plays 1"),
     ],
 )

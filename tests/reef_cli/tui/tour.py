@@ -14,7 +14,11 @@ from tests.reef_cli.tui.seen import Seen
 #: brackets (agent-zero#1606), a reasoning model's brackets (lilbee#458).
 MARKUP: Final = ("[/", "z [b +", "[/a0/tests/x]", "_flush(b) [1] [bold")
 #: What a terminal acts on, and what it measures in ways of its own.
-CONTROL: Final = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202egnp.exe\u2066 \r\x00 漢字 e\u0301 👨\u200d👩\u200d👧 \ufeff"
+CONTROL: Final = (
+    "\x1b]0;owned\x07\x1b[2J\x9b2J\u202egnp.exe\u2066 \r\x00 漢字 e\u0301 👨\u200d👩\u200d👧 \ufeff"
+    "\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;b3duZWQ=\x07 \x1bPq#0;2;0;0;0#0~~@@\x1b\\ "
+    f"\x85\u2028\u2029\x84\x90\x9d {'Z' + chr(0x335) * 90} \U000e0041 \u3164"
+)
 HOSTILE: Final = " ".join((*MARKUP, CONTROL))
 
 
@@ -31,6 +35,15 @@ def hostile(home: Home, fake: FakeDaemon) -> None:
         "answer": said("assistant", thought, HOSTILE, call),
         "reports": [{"id": "rep_1", "score": 0.5, "feedback": HOSTILE, "undone_ns": None, "references": ["rec_1"]}],
     }
+    exchange = fake.closeup
+    exchange.records["rec_1"] = {**entry["record"], "path": HOSTILE, "reports": entry["reports"]}
+    exchange.bodies["rec_1"] = (f'{{"model": "{HOSTILE}",\n"a": {HOSTILE}', f"data: {HOSTILE}\n\n{HOSTILE}")
+    parted = {"was": HOSTILE, "now": HOSTILE, "offset": 3}
+    exchange.changes["rec_1"] = {
+        "receipt": HOSTILE, "previous": HOSTILE, "chained": False, "kept": 1, "edge": HOSTILE, "prompt_tokens": 9,
+        "broken": {**parted, "at": HOSTILE, "message": 0, "role": HOSTILE, "tokens": 7}, "cached_tokens": 3,
+        "added": [{"role": HOSTILE, "characters": 9, "begins": HOSTILE}], "settings": [{**parted, "name": HOSTILE}],
+    }  # fmt: skip
     fake.sessions, fake.traces = [one], {one["id"]: {"session": one, "records": [entry]}}
     fake.releases = [release(1, reason=HOSTILE, card=HOSTILE, diff=f"+{HOSTILE}\n-{HOSTILE}", recipe=HOSTILE)]
     fake.jobs = [job(1, recipe=HOSTILE, scenario=HOSTILE, message=HOSTILE, state="running", log=[HOSTILE] * 3,
@@ -39,7 +52,8 @@ def hostile(home: Home, fake: FakeDaemon) -> None:
     fake.adding = [{"source": HOSTILE, "phase": HOSTILE, "done": 1, "total": 3}]
     engine = {**ENGINES[0], "name": HOSTILE, "model": HOSTILE, "detail": HOSTILE}
     paused = {"state": "degraded", "detail": HOSTILE, "unrecorded": 1, "until_ns": None}
-    fake.status = status(engines=[engine], recording=paused, notes=[HOSTILE], model=HOSTILE, version=HOSTILE)
+    fake.status = status(engines=[engine], recording=paused, notes=[HOSTILE], model=HOSTILE, version=HOSTILE,
+                         scores={HOSTILE: [1, 5]}, default_engine=HOSTILE, log=HOSTILE, home=HOSTILE)  # fmt: skip
     home.logs.mkdir(parents=True, exist_ok=True)
     home.log.write_text(f"{HOSTILE}\n", encoding="utf-8")
 
@@ -82,7 +96,13 @@ _LISTS: Final = (
 
 async def _dialogs(seen: Seen, place: Place) -> AsyncIterator[str]:
     keys = {"help": "question_mark", "palette": "colon"}
-    keys |= {"note": "c"} if place is Place.TRACES else {"stop": "x"} if place is Place.JOBS else {}
+    keys |= (
+        {"note": "c", "score": "v", "task": "t"}
+        if place is Place.TRACES
+        else {"stop": "x"}
+        if place is Place.JOBS
+        else {}
+    )
     for name, key in keys.items():
         await seen.press(key)
         await seen.until(lambda: not isinstance(seen.app.screen, Panel), f"{name} in {place}")
@@ -91,10 +111,27 @@ async def _dialogs(seen: Seen, place: Place) -> AsyncIterator[str]:
 
 
 async def _inside(seen: Seen, place: Place) -> AsyncIterator[str]:
-    """What opens from within: a release's diff, a question, a trace all unfolded."""
+    """What opens from within: a release's diff, a question, a trace all unfolded, its exchange close up, dialogs."""
     if place is Place.TRACE:
         await seen.press("w")
         yield "unfolded"
+        await seen.press("j", "j")
+        for name, key in (("raw", "R"), ("changes", "d")):
+            await seen.press(key)
+            await seen.until(lambda name=name: at(seen, Place(f"trace {name}")) and rows(seen), name)  # type: ignore[misc]
+            yield name
+            await seen.press("Y")
+            yield f"curl in {name}"
+            if name == "raw":
+                await seen.press("tab")
+                await seen.until(lambda: "response of" in seen.screen, "the response")
+                yield "response"
+            await back(seen, place)
+        for name, key in (("note on it", "c"), ("score of it", "v"), ("task of it", "t")):
+            await seen.press(key)
+            await seen.until(lambda: not isinstance(seen.app.screen, Panel), name)
+            yield name
+            await back(seen, place)
     if place is Place.RELEASE:
         for name, key in (("diff", "d"), ("roll back", "b")):
             before = seen.app.screen

@@ -216,6 +216,18 @@ async def test_a_task_is_made_of_a_question(served: Served, size: tuple[int, int
     assert " now" in tasks[0]["prompt"]
 
 
+async def test_a_question_of_megabytes_is_no_task_to_be_typed(served: Served) -> None:
+    receipt = await asyncio.to_thread(served.ask, "long " * 30_000)
+    async with dashboard(served.home) as seen:
+        await at(seen, "long long")
+        await seen.press("t")
+        await seen.shows("the question has 149999 characters, too many to be changed here")
+        await seen.press("enter")
+        await seen.until(lambda: seen.panel.place == "trace" and receipt in seen.screen)
+        await seen.press("t")
+        await seen.shows(f"reef tasks add --from {receipt}")
+
+
 def test_reef_tasks_add_from(served: Served, cli: Reef) -> None:  # noqa: F811
     receipt = served.ask("what is snow?", scenario="work")
     told = cli("tasks", "add", "--from", receipt, "--form", "one_sentence", "--json").json()
