@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable
@@ -74,6 +75,13 @@ class Seen:
             if time.monotonic() < deadline and (asked := self._asked()) | self._undrawn():
                 rounds = 0
                 await asyncio.sleep(_LOOK_SECONDS if asked else 0)
+
+    async def rated(self) -> None:
+        """All feedback so far was sent, or is known to wait."""
+        done = threading.Event()
+        self.app.desk.ratings._after(done.set)
+        await self.until(done.is_set)
+        await self.settle()
 
     def _asked(self) -> bool:
         return any(not one.is_finished for one in self.app.workers)

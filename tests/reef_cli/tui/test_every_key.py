@@ -6,7 +6,6 @@ The keys of a place are pressed in the table's order, one after the other, in on
 
 import difflib
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -123,10 +122,10 @@ async def settled(seen: Seen, world: FakeDaemon) -> None:
     """Nothing is on its way any more: no request, no feedback, no event, and the screen has been drawn."""
     before = ""
     while seen.screen != before:
-        before, done = seen.screen, threading.Event()
+        before = seen.screen
         await seen.settle()
-        seen.app.desk.ratings._after(done.set)
-        await seen.until(lambda done=done: done.is_set() and heard(seen) == world.told and seen.app._timer is None)  # type: ignore[misc]
+        await seen.rated()
+        await seen.until(lambda: heard(seen) == world.told and seen.app._timer is None)
         await seen.settle()
 
 

@@ -246,6 +246,7 @@ async def test_what_waits_is_seen_as_such(reef_home: Home, size: tuple[int, int]
             await seen.press("plus", "k", "minus", "k", "c", *"a note", "enter", "k", "plus", "z")
             await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
             await seen.shows("undo … ", "note … ", "- bad … ", "+ good … ", "kept until the daemon is back")
+            await seen.rated()
             await seen.press("j")
             seen.golden(f"waiting-{size[0]}x{size[1]}")
             fake.start()
@@ -269,6 +270,7 @@ async def test_what_waits_is_seen_in_a_trace(reef_home: Home, size: tuple[int, i
             await seen.press(*"no, ", "enter")
             seen.app.desk.ratings.note_many(seen.panel.meant(), f"as {HOSTILE} said")  # type: ignore[attr-defined]
             await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
+            await seen.rated()
             await seen.press("j", "k")
             await seen.shows("    + good …", "    - bad  (undone) …", "* no, …", "[red]not red[/red]")
             assert "\x1b" not in seen.screen
