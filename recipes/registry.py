@@ -20,6 +20,7 @@ from recipes.base import Recipe
 
 RECIPES: Final = {
     "playbook": "recipes.playbook.recipe:PlaybookRecipe",
+    "proposal": "recipes.proposal.recipe:ProposalRecipe",
     "sft": "recipes.sft.recipe:SFTRecipe",
 }
 #: Keys of ``reef:`` that mean the same for every recipe; one that declares them itself sees them, too.

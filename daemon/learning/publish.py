@@ -45,7 +45,8 @@ _STATES: Final = {
 class Proposal:
     """What a person would have a scenario's agents run, against the release ``parent`` (None: the head).
 
-    ``harness`` maps paths below ``harness/`` to texts, None removes; ``whole``: what it does not name goes.
+    ``harness`` maps paths below ``harness/`` to texts, None removes; ``whole``: what it does not name goes. ``config``
+    says where it comes from.
     """
 
     scenario: str
@@ -53,6 +54,7 @@ class Proposal:
     reason: str = ""
     parent: str | None = None
     whole: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 class Heads(Protocol):
@@ -130,6 +132,7 @@ async def propose(desk: Desk, proposal: Proposal) -> Release:
         recipe=PERSON,
         job=f"{PERSON}-{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:32]}",
         harness=changes,
+        config=proposal.config,
     )
     proposed = await asyncio.to_thread(desk.releases.propose, candidate, None, ReleaseState.PENDING)
     if proposed.state is not ReleaseState.RELEASED:

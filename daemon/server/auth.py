@@ -25,6 +25,7 @@ _AGENT_ROUTES: Final = frozenset(
     {
         ("POST", "/reef/report"),
         ("POST", "/reef/train"),
+        ("POST", "/reef/harness/proposals"),
         ("POST", "/reef/undo"),
         ("GET", "/reef/last"),
         ("GET", "/reef/notice"),

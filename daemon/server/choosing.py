@@ -60,6 +60,10 @@ async def remove(request: Request) -> Response:
         raise Conflict(
             f"{scenario!r} is what requests belong to that name none", hint="reef releases rollback base empties it"
         )
+    if scenario in daemon.config.scenarios:
+        raise Conflict(
+            f"{scenario!r} is in the configuration", hint=f"take it out of scenarios: in {daemon.config_path} first"
+        )
     if jobs := [row.id for row in await read(daemon.store.learning.open_jobs) if row.scenario == scenario]:
         raise Conflict(f"job {jobs[0]} runs for {scenario!r}", hint=f"reef jobs cancel {jobs[0]}")
     if agents := await read(_wrapped, daemon.home, scenario):

@@ -37,20 +37,20 @@ async def _releases(working: Working, changes: Changes, heads: Heads) -> None:
         version = await changes.after(version, _PATIENCE_SECONDS)
         for scenario, base in working.bases().items():
             if heads.tip(scenario).release_id != base:
-                await working.look(scenario)
+                await _look(working, scenario)
 
 
 async def _files(home: Home, working: Working) -> None:
     while True:
         for scenario in await working.known():  # what was saved while nobody watched
-            await working.look(scenario)
+            await _look(working, scenario)
         if not home.harness.is_dir():
             await working.made.wait()
         working.made.clear()
         try:
             async for scenarios in _saved(home, working.made):
                 for scenario in scenarios:
-                    await working.look(scenario)
+                    await _look(working, scenario)
         except Exception as error:  # the edge: a system without watches left must not end the daemon
             working.blind = f"working copies are not watched: {error}; `reef harness status` looks at them"
             _log.warning("%s", working.blind)
@@ -58,10 +58,18 @@ async def _files(home: Home, working: Working) -> None:
         working.blind = None
 
 
+async def _look(working: Working, scenario: str) -> None:
+    try:
+        await working.look(scenario)
+    except Exception:  # the edge: the next edit must be followed all the same
+        _log.exception("the working copy of %s", scenario)
+
+
 async def _saved(home: Home, again: asyncio.Event) -> AsyncIterator[set[str]]:
     """Scenarios in whose working copies something was saved, until ``again``: there is one more."""
     from watchfiles import awatch  # type: ignore[import-not-found, unused-ignore]  # who has none need not load it
 
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it counts every change
     async for changed in awatch(
         home.harness, watch_filter=_counts(home), debounce=_DEBOUNCE, step=_STEP, stop_event=again
     ):

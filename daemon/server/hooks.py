@@ -29,10 +29,14 @@ _TYPED: Final = re.compile(r"\s*(?:/(?:reef[:-])?|reef-)(?P<word>good|bad|note)(
 #: Beginnings of a session at which nothing has been told yet.
 _STARTS: Final = ("startup", "resume")
 _LINE: Final = 300
+_YES: Final = ("1", "true", "yes")
 
 
 async def claude_code(request: Request) -> Response:
-    """``POST /reef/hook/claude-code?release=&scenario=&activated=``: any event of Claude Code's."""
+    """``POST /reef/hook/claude-code?release=&scenario=&activated=``: any event of Claude Code's.
+
+    2.1.332 sends the start of a session to no hook of type ``http``; a command can ask `notice` there.
+    """
     try:
         event = await body(request, _MOST)
         scenario = scenario_name(request.query_params.get("scenario"))
@@ -45,10 +49,13 @@ async def _answered(request: Request, event: dict[str, Any], scenario: str) -> d
     name = event.get("hook_event_name")
     if name == "SessionStart" and event.get("source", _STARTS[0]) in _STARTS:
         return _message(await told(request, scenario))
-    prompt, session = event.get("prompt"), event.get("session_id")
-    if name != "UserPromptSubmit" or "agent_id" in event or not (isinstance(prompt, str) and isinstance(session, str)):
+    session = event.get("session_id")
+    if "agent_id" in event or not isinstance(session, str):
         return {}
-    said = typed(prompt)
+    if name == "Stop":
+        return _message(await _astray(request, session, scenario, event.get("cwd")))
+    prompt = event.get("prompt")
+    said = typed(prompt) if name == "UserPromptSubmit" and isinstance(prompt, str) else None
     if said is None:
         return {}
     daemon = runtime(request)
@@ -56,6 +63,21 @@ async def _answered(request: Request, event: dict[str, Any], scenario: str) -> d
     about = await read(daemon.store.last_under, session, scenario)
     words = await Ratings(daemon.store, daemon.recorder, daemon.changes).keep(said, about, once)
     return {"decision": "block", "reason": f"{inband.ANSWER}{words}"}
+
+
+async def _astray(request: Request, session: str, scenario: str, cwd: object) -> str:
+    """That a turn has ended of which nothing came here, though it would have been recorded: an address in the agent's
+    own settings wins over the one it was given.
+    """
+    daemon = runtime(request)
+    recorder, folder = daemon.recorder, cwd if isinstance(cwd, str) else None
+    if await read(daemon.store.knows, session, scenario) or recorder.state().state != "on":
+        return ""
+    if await recorder.unrecorded(folder) is not None:
+        return ""
+    return (
+        f"{inband.ANSWER}nothing of this session reaches Reef: ANTHROPIC_BASE_URL in your settings wins (reef doctor)"
+    )
 
 
 def typed(prompt: str) -> Said | None:
@@ -83,7 +105,7 @@ async def told(request: Request, scenario: str) -> str:
     daemon, running = runtime(request), request.query_params.get("release", "")
     served = daemon.heads.served(scenario)
     newer = served.number > number_of(running)
-    activated = request.query_params.get("activated") == "1" and served.release_id == running
+    activated = request.query_params.get("activated") in _YES and served.release_id == running
     if not running or not served.number or not (newer or activated):
         return ""
     return line(await read(daemon.releases.get, scenario, served.release_id), running if newer else None)

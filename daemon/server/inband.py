@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
-from daemon.core.errors import BadRequest, ReefError
+from daemon.core.errors import ReefError
 from daemon.core.generation import EngineEvent, Finished, Started, TextDelta
 from daemon.core.records import ChatRequest, Transcript, Usage
 from daemon.server.exchange import Call
@@ -49,6 +49,7 @@ class InBand:
         if said is None:
             return False
         made = await asyncio.to_thread(call.transcript(b""))
+        receipt = _receipt(made) or call.receipt
         try:
             above = await asyncio.to_thread(self.store.above, call.exchange(b""), lambda: made)
         except ReefError as error:
@@ -57,10 +58,12 @@ class InBand:
             if not above.turn:
                 return False
             words = await self.ratings.keep(said, above.answer, body)
+            # There is no record of this exchange: whoever keeps its receipt is led to the one that it is about.
+            call.receipt = above.answer.receipt if above.answer is not None else call.receipt
         call.unrecorded = FEEDBACK
         request = await asyncio.to_thread(_request, call, body)
         rest = _said(f"{inband.ANSWER}{words}")
-        await render(call, outgoing, Answer(request, call.model_asked, Started(0, 0), rest, _receipt(made)))
+        await render(call, outgoing, Answer(request, call.model_asked, Started(0, 0), rest, receipt))
         return True
 
 
@@ -68,7 +71,7 @@ def _request(call: Call, body: bytes) -> ChatRequest:
     """How the answer is wanted."""
     try:
         return call.codec.parse(body)
-    except BadRequest:  # something in it that only its vendor reads
+    except ReefError:  # something in it that only its vendor reads
         peek = call.codec.peek(body)
         return ChatRequest(peek.model, (), stream=peek.stream)
 

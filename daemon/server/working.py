@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from daemon.core.errors import Conflict, NotFound, ReefError
 from daemon.core.paths import Home
-from daemon.core.releases import BASE_RELEASE, Release, ReleaseState
-from daemon.learning import publish
-from daemon.learning.publish import Desk, Proposal
+from daemon.core.releases import BASE_RELEASE, ReleaseState
+from daemon.learning.publish import Desk
+from daemon.server import edits
 from daemon.store.working import copy, tree
 from daemon.store.working.copy import State, WorkingCopy
 from daemon.store.working.merge import merged
@@ -27,8 +27,8 @@ from daemon.store.working.tree import Problem
 
 _log = logging.getLogger("reef.harness")
 
-#: Files that a reason names.
-_NAMED: Final = 3
+#: Notes of one working copy in `reef status` and the log.
+_TOLD: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class _Found:
     head: Mapping[str, str]
     problems: tuple[Problem, ...]
     files: Mapping[str, str]
+    #: What the edits are recognised by.
+    mark: str
 
 
 class Working:
@@ -153,19 +155,22 @@ class Working:
     async def _look(self, made: WorkingCopy) -> Looked:
         found = await asyncio.to_thread(self._found, made)
         held = any(problem.blocks for problem in found.problems) or found.state.conflicts
-        state, proposed = found.state, await self._proposed(found.state)
+        state = found.state
+        proposed = await edits.known(self._desk, made.scenario, state.proposal)
         if not found.edits or (proposed is not None and proposed.parent != state.base):
-            state, proposed = await self._withdrawn(made, state, proposed, "withdrawn: the working copy has changed")
-        mark = _mark(state.base, found.edits)
-        if found.edits and not held and mark != state.digest:
-            release = await self._propose(made.scenario, state.base, found.edits)
-            if proposed is not None and proposed.id != release.id:
-                await self._withdraw(proposed, f"withdrawn: edited further, see {release.id}")
-            proposed = release
-            state = await asyncio.to_thread(made.save, replace(state, proposal=release.id, digest=mark))
-        edits = tuple(Edited(path, _how(path, text, found.head)) for path, text in found.edits.items())
+            await edits.withdraw_others(self._desk, made.scenario, None)
+            proposed = None
+            if state.proposal or state.digest:
+                state = await asyncio.to_thread(made.save, replace(state, proposal=None, digest=None))
+        if found.edits and not held and found.mark != state.digest:
+            proposed = await edits.propose(self._desk, made.scenario, state.base, found.edits)
+            state = await asyncio.to_thread(made.save, replace(state, proposal=proposed.id, digest=found.mark))
+            await edits.withdraw_others(self._desk, made.scenario, proposed.id)
+        elif made.scenario not in self._looked:  # a daemon before may have been killed in between
+            await edits.withdraw_others(self._desk, made.scenario, state.proposal)
+        changed = tuple(Edited(path, _how(path, text, found.head)) for path, text in found.edits.items())
         return Looked(
-            made.scenario, str(made.root), state.base, edits, found.problems, state.conflicts,
+            made.scenario, str(made.root), state.base, changed, found.problems, state.conflicts,
             proposed.id if proposed else None, proposed.state if proposed else None,
         )  # fmt: skip
 
@@ -184,11 +189,11 @@ class Working:
                 problems += made.recover(state)
         theirs = self._files(made.scenario, head)
         seen = tree.look(made.root, theirs)
-        edits = merged(theirs, seen.files, theirs, unread=seen.unread).edits
-        left = {path: one for path, one in state.conflicts.items() if path in edits or path in seen.unread}
+        mine = merged(theirs, seen.files, theirs, unread=seen.unread).edits
+        left = {path: one for path, one in state.conflicts.items() if path in mine or path in seen.unread}
         if left != state.conflicts:
             state = made.save(replace(state, conflicts=left))
-        return _Found(state, edits, theirs, (*problems, *seen.problems), seen.files)
+        return _Found(state, mine, theirs, (*problems, *seen.problems), seen.files, _mark(head, mine))
 
     def _settled(self, made: WorkingCopy, state: State, goal: str) -> State:
         """Blocking. The edits that were released are no edits any more, whatever came after them."""
@@ -208,44 +213,6 @@ class Working:
             return {} if id == BASE_RELEASE else self._desk.releases.files(self._desk.releases.get(scenario, id))
         except NotFound:
             return {}
-
-    # -- proposals ----------------------------------------------------------------------------------
-
-    async def _propose(self, scenario: str, base: str, edits: Mapping[str, str | None]) -> Release:
-        names = sorted(edits)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        reason = f"edited by hand: {', '.join(names[:_NAMED])}{more}"
-        release = await publish.propose(self._desk, Proposal(scenario, edits, reason, parent=base))
-        if release.state is ReleaseState.REJECTED:  # the same as an earlier one, and meant again
-            release = await asyncio.to_thread(
-                self._desk.releases.retell, scenario, release.id, ReleaseState.PENDING, ""
-            )
-            await self._desk.heads.told(release, "person")
-        return release
-
-    async def _proposed(self, state: State) -> Release | None:
-        if state.proposal is None:
-            return None
-        try:
-            return await asyncio.to_thread(self._desk.releases.get, state.scenario, state.proposal)
-        except NotFound:
-            return None
-
-    async def _withdrawn(
-        self, made: WorkingCopy, state: State, proposed: Release | None, note: str
-    ) -> tuple[State, Release | None]:
-        """Without a proposal: there is nothing in it any more, or the head it was made for has moved on."""
-        if proposed is not None:
-            await self._withdraw(proposed, note)
-        if state.proposal or state.digest:
-            state = await asyncio.to_thread(made.save, replace(state, proposal=None, digest=None))
-        return state, None
-
-    async def _withdraw(self, proposed: Release, note: str) -> None:
-        if proposed.state is not ReleaseState.PENDING:
-            return
-        told = await asyncio.to_thread(self._desk.releases.reject, proposed.scenario, proposed.id, note)
-        await self._desk.heads.told(told, "person")
 
     def _note(self, looked: Looked) -> None:
         before = self._looked.get(looked.scenario)
@@ -274,15 +241,14 @@ def _said(looked: Looked) -> list[str]:
     only = "" if looked.scenario == "default" else f" --scenario {looked.scenario}"
     folder = Path(looked.path)
     said = [
-        f"{folder / problem.path}: {problem.message} (it stays, and nothing is proposed until it is right)"
-        if problem.blocks
-        else f"{folder / problem.path}: {problem.message}"
-        for problem in looked.problems
-    ]
-    return said + [
         f"{folder / path}: you changed it and so did {release}: reef harness status{only}"
         for path, release in looked.conflicts.items()
     ]
+    for problem in sorted(looked.problems, key=lambda problem: not problem.blocks):
+        held = " (it stays, and nothing is proposed until it is right)" if problem.blocks else ""
+        said.append(f"{folder / problem.path}: {problem.message}{held}")
+    more = len(said) - _TOLD
+    return said[:_TOLD] + ([f"{folder}: {more} more like it: reef harness status{only}"] if more > 0 else [])
 
 
 def _how(path: str, text: str | None, head: Mapping[str, str]) -> str:

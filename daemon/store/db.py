@@ -261,6 +261,10 @@ class Store:
         """The last answer of the session that its agent calls so."""
         return self._pool.read(records.last_under, key, scenario)
 
+    def knows(self, key: str, scenario: str) -> bool:
+        """Whether anything is recorded of the session that its agent calls so."""
+        return self._pool.read(records.knows, key, scenario)
+
     def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
         """All of a scenario (of one set), oldest first."""
         return self._pool.read(tasks.tasks, scenario, set)

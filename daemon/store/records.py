@@ -101,6 +101,16 @@ def last_under(reader: Reader, key: str, scenario: str) -> RecordRow | None:
     return None if row is None else by_seq(reader, row[0])
 
 
+def knows(reader: Reader, key: str, scenario: str) -> bool:
+    """Whether there is a record of the session that an agent calls by that id."""
+    return (
+        reader.db.execute(
+            "SELECT 1 FROM session_key WHERE scenario = ? AND key = ?", (reader.names.find(reader.db, scenario), key)
+        ).fetchone()
+        is not None
+    )
+
+
 def _row(reader: Reader, row: Sequence[object]) -> RecordRow:
     db, names = reader.db, reader.names
     seq, receipt, session, scenario, kind, dialect, end, status, stream, started, duration, first_byte, *rest = row

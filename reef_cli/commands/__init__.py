@@ -267,6 +267,19 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "Remove an agent, to the byte.",
                 ("reef harness uninstall --adapter pi", "reef harness uninstall --purge"),
             ),
+            "seed": Command(
+                "propose:seed",
+                "Start from rules, skills and prompts that others keep.",
+                ("reef harness seed", "reef harness seed developer", "reef harness seed brief --yes"),
+            ),
+            "propose": Command(
+                "propose:propose",
+                "Propose files of yours as a release.",
+                (
+                    "reef harness propose ./harness --reason 'our team rules'",
+                    "reef harness propose rules.md skills/deploy/SKILL.md --scenario work",
+                ),
+            ),
             "edit": Command(
                 "working:edit",
                 "Edit what agents run as files in a folder.",

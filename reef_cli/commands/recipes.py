@@ -23,7 +23,9 @@ def list_recipes(*, as_json: AsJson = False) -> None:
         return
     known = [recipe for recipe in listed["items"] if "error" not in recipe]
     for recipe in known:
-        said = f"changes {recipe['changes']}; learns from {', '.join(recipe['signals'])}"
+        said = f"changes {recipe['changes']}"
+        if recipe["signals"]:
+            said += f"; learns from {', '.join(recipe['signals'])}"
         output.line(f"{output.bold(output.visible(recipe['name'], keep=''))}  {output.visible(said, keep='')}")
         for text in (recipe["summary"], _settings(recipe["config"])):
             for line in textwrap.wrap(output.visible(text, keep=""), output.WIDE - 2, break_on_hyphens=False):

@@ -11,8 +11,8 @@ from reef_cli.parameters import AsJson, Help
 
 Name = Annotated[str, Help("A scenario's name.")]
 Policy = Annotated[
-    Literal["auto", "review", "configured"] | None,
-    Help("Of accepted candidates: auto (released), review (they wait), configured (as the file says)."),
+    Literal["auto", "review", "manual", "configured"] | None,
+    Help("Of accepted candidates: auto (released), review (they wait), manual (kept, nobody is asked), configured."),
 ]
 Training = Annotated[
     Literal["hybrid", "manual"] | None,

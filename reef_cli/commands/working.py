@@ -32,6 +32,8 @@ def edit(
         output.json(told)
     else:
         output.line(output.visible(told["path"]))
+        if told["base"] == "base" and not told["edits"]:
+            diagnostics.say("nothing is in it yet: write rules.md there, or start from others': reef harness seed")
     if open:
         from reef_cli.tui import outside
 
@@ -120,10 +122,11 @@ def _show(item: dict[str, Any]) -> None:
         tell("conflict", f"{path}: you changed it, and so did {release}; yours lies there")
         tell("", f"theirs: reef releases diff {release}{only}")
         tell("", f"then: reef harness keep {path}{only}, or: reef harness discard {path}{only}")
-    if _wrong(item) or item["conflicts"]:
-        tell("next", "nothing is proposed until that is put right; no edit is lost")
-    elif item["proposal"]:
-        tell("proposed", f"{item['proposal']}, {item['proposal_state']}")
-        if item["proposal_state"] == "pending":
-            tell("next", f"reef releases diff {item['proposal']}{only}")
-            tell("", f"then: reef releases approve {item['proposal']}{only}")
+    held = _wrong(item) or item["conflicts"]
+    if item["proposal"]:
+        tell("proposed", f"{item['proposal']}, {item['proposal_state']}{', of an earlier state' if held else ''}")
+    if held:
+        tell("next", "nothing more is proposed until that is put right; no edit is lost")
+    elif item["proposal_state"] == "pending":
+        tell("next", f"reef releases diff {item['proposal']}{only}")
+        tell("", f"then: reef releases approve {item['proposal']}{only}")

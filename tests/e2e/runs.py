@@ -142,12 +142,16 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 @contextmanager
-def run_of(agent: Agent, dialects: str = "chat, messages, responses") -> Iterator[Run]:
-    """``dialects``: those that the provider is known to speak."""
+def run_of(
+    agent: Agent, dialects: str = "chat, messages, responses", *, prepare: Callable[[Home], object] | None = None
+) -> Iterator[Run]:
+    """``dialects``: those that the provider is known to speak. ``prepare`` fills the home before the daemon starts."""
     root = installed(agent)
     home, user = (Path(tempfile.mkdtemp(prefix=f"reef-{name}", dir="/tmp")) for name in "hu")
     Home(home).prepare()
     try:
+        if prepare:
+            prepare(Home(home))
         (user / "project").mkdir()
         commit = "git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"
         subprocess.run(commit, shell=True, cwd=user / "project", check=True)

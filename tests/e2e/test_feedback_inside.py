@@ -1,5 +1,8 @@
 """Feedback typed into real coding agents: a report on the right record, no model asked, and the work goes on."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -8,6 +11,7 @@ from tests.e2e.agents import AGENTS, Agent
 from tests.e2e.runs import AGAIN, PROMPT, Run, run_of
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import CODEX
+from tests.fakes import chain
 from tests.fakes.daemon import until
 
 pytestmark = pytest.mark.slow
@@ -57,24 +61,74 @@ def test_said_when_the_conversation_is_gone_on_with(name: str) -> None:
 @pytest.mark.parametrize("name", TYPED)
 def test_typed_in_a_terminal(name: str) -> None:
     agent = TYPED[name]
-    with run_of(agent) as run:
-        for file, text in agent.seeds.items():
-            (run.user / file).write_text(text.replace("$PROJECT", str(run.project)))
-        terminal = Terminal(run.daemon.home.run / "tmux")
-        command = agent.argv(run.root, *(agent.terminal or ()))
-        terminal.start(command, run.project, run.environment | {"TERM": "xterm-256color"})
-        try:
-            terminal.see(agent.listens)
+    with run_of(agent) as run, terminal_of(run) as terminal:
+        enter(terminal, PROMPT, lambda: turns(run) == agent.turns)
+        rated = last(run)["receipt"]
+        enter(terminal, WORDS, lambda: reports(run))
+        terminal.see("Reef: recorded good on")
+        assert reports(run) == [(rated, 1.0, "works")]
+        assert turns(run) == agent.turns
+        enter(terminal, AGAIN, lambda: turns(run) == 2 * agent.turns)
+        one_session(run, agent)
+
+
+def test_claude_codes_own_hooks_tell_of_a_release_and_take_feedback() -> None:
+    agent = AGENTS["claude-code"]
+    with run_of(agent, prepare=chain.publish) as run:
+        settings = run.user / "hooks.json"
+        settings.write_text(json.dumps({"hooks": hooks(run)}))
+        with terminal_of(run, "--settings", str(settings), REEF_TOKEN=run.daemon.agent_token) as terminal:
+            told = "Reef: release r1 · rule added: Use uv, not pip. · accepted 9\u20130 · this session runs base"
+            terminal.see(f"SessionStart:startup says: {told}")
             enter(terminal, PROMPT, lambda: turns(run) == agent.turns)
             rated = last(run)["receipt"]
-            enter(terminal, WORDS, lambda: reports(run))
-            terminal.see("Reef: recorded good on")
-            assert reports(run) == [(rated, 1.0, "works")]
-            assert turns(run) == agent.turns
-            enter(terminal, AGAIN, lambda: turns(run) == 2 * agent.turns)
-            one_session(run, agent)
-        finally:
-            terminal("kill-server")
+            asked = len(run.asked)
+            enter(terminal, "reef-bad too long", lambda: reports(run))
+            terminal.see(f"Reef: recorded bad on {rated}")
+            assert reports(run) == [(rated, 0.0, "too long")]
+            assert len(run.asked) == asked
+
+
+def test_claude_code_that_asks_somebody_else_says_so() -> None:
+    """B101: https://github.com/anthropics/claude-code/issues/67619: settings win over the environment."""
+    agent = AGENTS["claude-code"]
+    with run_of(agent) as run:
+        settings = run.user / "hooks.json"
+        settings.write_text(json.dumps({"hooks": hooks(run), "env": {"ANTHROPIC_BASE_URL": run.provider.url}}))
+        with terminal_of(run, "--settings", str(settings), REEF_TOKEN=run.daemon.agent_token) as terminal:
+            enter(terminal, PROMPT, lambda: "nothing of this session reaches Reef" in terminal.screen())
+        assert run.daemon.get("/reef/records")["items"] == []
+
+
+def hooks(run: Run) -> dict[str, Any]:
+    """As a person may have them in their settings."""
+    query = "release=base&scenario=default"
+    token = '-H "Authorization: Bearer $REEF_TOKEN"'
+    asks = f"curl -fsS --noproxy '*' {token} '{run.daemon.url}/reef/notice?form=hook&{query}'"
+    http = {
+        "type": "http",
+        "url": f"{run.daemon.url}/reef/hook/claude-code?{query}",
+        "headers": {"Authorization": "Bearer $REEF_TOKEN"},
+        "allowedEnvVars": ["REEF_TOKEN"],
+    }
+    command = {"type": "command", "command": asks}
+    events = {"SessionStart": command, "UserPromptSubmit": http, "Stop": http}
+    return {event: [{"hooks": [one]}] for event, one in events.items()}
+
+
+@contextmanager
+def terminal_of(run: Run, *words: str, **environment: str) -> Iterator[Terminal]:
+    """The agent in a terminal, ready for a prompt."""
+    for file, text in run.agent.seeds.items():
+        (run.user / file).write_text(text.replace("$PROJECT", str(run.project)))
+    terminal = Terminal(run.daemon.home.run / "tmux")
+    command = run.agent.argv(run.root, *words, *(run.agent.terminal or ()))
+    terminal.start(command, run.project, run.environment | {"TERM": "xterm-256color"} | environment)
+    try:
+        terminal.see(run.agent.listens)
+        yield terminal
+    finally:
+        terminal("kill-server")
 
 
 def enter(terminal: Terminal, text: str, answered: Any) -> None:

@@ -80,7 +80,8 @@ def test_it_asks_gets_a_receipt_and_reports_on_it(client: Path, daemon: RunningD
 
 def test_it_lists_a_harness_and_pulls_any_of_its_releases(client: Path, daemon: RunningDaemon, tmp_path: Path) -> None:
     first = chain.publish(daemon.home, "job_1", {"rules.md": "Old.\n"}, scenario="theirs")
-    second = chain.publish(daemon.home, "job_2", chain.HARNESS, scenario="theirs")
+    harness = {**chain.HARNESS, "memory/team.md": "We use uv.\n"}
+    second = chain.publish(daemon.home, "job_2", harness, scenario="theirs")
     folder = tmp_path / "tree"
 
     done = subprocess.run(
@@ -91,7 +92,7 @@ def test_it_lists_a_harness_and_pulls_any_of_its_releases(client: Path, daemon: 
     versions, pulled, tree = json.loads(done.stdout)
     assert [row["artifact_version"] for row in versions] == [first.id, second.id]
     assert [row["parent"] for row in versions] == ["base", first.id]
-    assert (pulled, tree) == ([second.id, first.id], dict(chain.HARNESS))
+    assert (pulled, tree) == ([second.id, first.id], harness)
     left = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
     note = json.loads(left.pop(".reef-harness-version"))
     assert (note["artifact_version"], left) == (first.id, {"rules.md": "Old.\n"}), "what the newer one had is gone"

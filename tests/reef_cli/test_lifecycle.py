@@ -101,6 +101,7 @@ def test_one_that_is_killed_while_it_is_asked_is_not_there(home: Home) -> None:
 
 
 def test_a_killed_daemon_comes_back_on_the_next_call(home: Home) -> None:
+    """B119: https://github.com/lidge-jun/opencodex/pull/2861."""
     lifecycle.ensure_daemon(home)
     first = pid(home)
     os.kill(first, signal.SIGKILL)
@@ -175,6 +176,7 @@ def test_a_bad_configuration_is_told_by_the_failed_start(home: Home, capsys: pyt
 def test_a_taken_port_that_was_asked_for_is_told_with_its_holder(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """B121: https://github.com/duniter/duniter/issues/919."""
     import socket
 
     with socket.socket() as holder:

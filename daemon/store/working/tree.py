@@ -77,7 +77,8 @@ def look(root: Path, known: Collection[str] = ()) -> Seen:
             files[name] = _text(path)
             texts.check(name, files[name], person=True)
         except RecipeError as error:
-            problems.append(Problem(name, error.message.removeprefix(f"harness/{name}").lstrip(":, ")))
+            said = error.message.removeprefix(f"harness/{name}").lstrip(":, ")
+            problems.append(Problem(name, " ".join(said.split())))
         except FileNotFoundError:
             files.pop(name, None)  # removed while it was looked at
         except (OSError, ValueError) as error:

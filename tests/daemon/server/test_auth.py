@@ -86,12 +86,14 @@ def test_a_refusal_has_the_shape_of_the_routes_vendor(daemon: RunningDaemon, pat
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
 @pytest.mark.parametrize("port", [True, False])
 def test_every_name_of_this_machine_is_let_in(daemon: RunningDaemon, host: str, port: bool) -> None:
+    """B176: https://github.com/modelcontextprotocol/conformance/issues/103."""
     value = f"{host}:{daemon.port}" if port else host
     response = daemon.open("/v1/models", b"", headers={"host": value}, method="GET")
     assert response.status == 200
 
 
 def test_health_needs_no_token_but_the_right_host(daemon: RunningDaemon) -> None:
+    """B174: https://github.com/mims-harvard/ToolUniverse/pull/556."""
     for host, status in ((f"127.0.0.1:{daemon.port}", 200), ("evil.example", 403)):
         with socket.create_connection(("127.0.0.1", daemon.port), timeout=10) as raw:
             raw.sendall(f"GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())

@@ -46,6 +46,14 @@ def test_made_once_listed_and_there_after_a_restart(reef_home: Home) -> None:
         assert (status, told["policy"]) == (200, "auto")
 
 
+def test_one_that_is_configured_is_listed_and_stays(reef_home: Home) -> None:
+    with running_daemon(reef_home, "server: {port: 0}\nscenarios: {work: {policy: review}}\n") as daemon:
+        assert listed(daemon)["work"]["policy"] == "review"
+        status, told = daemon.control("DELETE", "/reef/scenarios/work")
+        assert (status, str(reef_home.config) in told["error"]["hint"]) == (409, True)
+        assert daemon.control("POST", "/reef/scenarios/work/update", {"policy": "manual"})[1]["policy"] == "manual"
+
+
 def test_one_that_is_used_is_listed(daemon: RunningDaemon) -> None:
     assert "used" not in listed(daemon)
     assert daemon.post("/v1/chat/completions", HELLO, x_reef_scenario="used")[0] == 200

@@ -130,7 +130,8 @@ def test_what_is_typed(text: str, said: Said | None) -> None:
         prompt("/good", session_id=None),
         prompt("/good", prompt=["/good"]),
         {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": {"stdout": "/good"}},
-        {"hook_event_name": "Stop", "last_assistant_message": "/good"},
+        {"hook_event_name": "Stop", "session_id": None},
+        {"hook_event_name": "SubagentStop", "last_assistant_message": "/good"},
         {"hook_event_name": "SessionEnd", "reason": "other"},
         {"hook_event_name": "SessionStart", "source": "startup"},
         {"hook_event_name": ["SessionStart"]},
@@ -146,6 +147,23 @@ def test_nothing_else_is_held_up(daemon: RunningDaemon, event: dict[str, Any]) -
 def test_what_is_no_event_is_answered_at_once(daemon: RunningDaemon, raw: bytes) -> None:
     assert daemon.post(HOOK, raw)[::2] == (200, b"{}")
     assert daemon.post(f"{HOOK}?scenario=../x", prompt("/good"))[::2] == (200, b"{}")
+
+
+def test_a_turn_of_which_nothing_came_here_is_told(daemon: RunningDaemon) -> None:
+    """B101 and B102: an address in the agent's own settings wins over the one that it was started with; B106: or it is
+    one that the agent has put back.
+    """
+    stop: dict[str, Any] = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
+    told = hook(daemon, **stop | {"session_id": "elsewhere"})
+    assert told["systemMessage"].startswith("Reef: nothing of this session reaches Reef: ANTHROPIC_BASE_URL")
+    ask(daemon, "here")
+    assert hook(daemon, **stop | {"session_id": "here"}) == {}
+    assert hook(daemon, "scenario=work", **stop | {"session_id": "here"}) != {}
+    daemon.control("POST", "/reef/pause", {})
+    try:
+        assert hook(daemon, **stop | {"session_id": "elsewhere"}) == {}, "what is not to be recorded may well come here"
+    finally:
+        daemon.control("POST", "/reef/resume", {})
 
 
 def test_a_session_start_tells_of_a_newer_release(daemon: RunningDaemon, releases: list[Release]) -> None:

@@ -82,7 +82,9 @@ def test_a_word_to_reef_is_a_report_on_the_answer_above_it(
     assert talk.ask("What is two and two?") == PLAIN
     first, asked = talk.receipt, len(provider.requests)
     assert talk.ask("reef-good just the number") == f"Reef: recorded good on {first}"
-    assert talk.recording == "feedback"
+    assert (talk.recording, talk.receipt) == ("feedback", first), (
+        "an exchange without a record names the one it is about"
+    )
     assert talk.ask("reef-note say it in words") == f"Reef: recorded note on {first}"
     assert len(provider.requests) == asked, "a model was asked"
     assert talk.reports(first) == [(1.0, "just the number"), (None, "say it in words")]
@@ -227,6 +229,26 @@ def test_a_report_is_on_disk_when_its_answer_comes(daemon: RunningDaemon, tmp_pa
         with running_daemon(home, provider.config()) as other:
             talk.daemon = other
             assert talk.reports(first) == [(0.0, "never again")]
+
+
+def test_an_answer_to_feedback_has_an_id_of_its_own(daemon: RunningDaemon) -> None:
+    """Claude Code takes two messages with one id for one."""
+    talk = Talk(daemon, "ids", Dialect.MESSAGES)
+    talk.ask("One?")
+    before = talk.said
+    ids = []
+    for _ in range(2):
+        talk.said = before
+        ids.append(json.loads(talk.send([*before, {"role": "user", "content": "reef-good"}]).read())["id"])
+    assert len({*ids, f"msg_{talk.receipt.removeprefix('rec_')}"}) == 3
+
+
+def test_what_only_its_vendor_reads_is_no_obstacle(daemon: RunningDaemon) -> None:
+    talk = Talk(daemon, "odd", Dialect.RESPONSES, stream=True)
+    talk.ask("One?")
+    assert talk.ask("reef-good", tools=[{"type": "made_up", "x": 1}], tool_choice={"type": "made_up"}).startswith(
+        "Reef: recorded good"
+    )
 
 
 def test_most_requests_are_not_looked_at() -> None:

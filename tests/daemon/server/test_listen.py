@@ -35,6 +35,7 @@ def test_the_control_socket_is_private_and_replaces_a_stale_one(reef_home: Home)
 
 
 def test_only_loopback_is_listened_on() -> None:
+    """B177: https://github.com/google/oss-fuzz/pull/14111."""
     _, listeners = agent_sockets(ServerConfig(port=0))
     try:
         assert {listener.getsockname()[0] for listener in listeners} <= {"127.0.0.1", "::1"}

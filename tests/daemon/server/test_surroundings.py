@@ -78,7 +78,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 def test_a_proxy_of_the_environment_never_gets_what_is_for_this_machine(
     reef_home: Home, provider: Provider, proxy: str
 ) -> None:
-    """Neither the daemon's own probes nor a provider on loopback, with no NO_PROXY set."""
+    """B111 and B114: neither the daemon's own probes nor a provider on loopback, with no NO_PROXY set."""
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.setblocking(False)
         url = f"{proxy}://127.0.0.1:{trap.getsockname()[1]}"
@@ -109,7 +109,7 @@ def running(module_home: Home) -> Iterator[RunningDaemon]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_every_name_of_this_machine_is_answered_at_once(running: RunningDaemon, host: str) -> None:
-    """Where ``localhost`` means ::1 first, a daemon that listens on 127.0.0.1 alone is refused, or costs seconds."""
+    """B116 and B117: where ``localhost`` means ::1 first, a daemon on 127.0.0.1 alone is refused, or costs seconds."""
 
     def seconds() -> float:
         started = time.monotonic()

@@ -12,7 +12,7 @@ from daemon.store.releases import Releases
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 
-COVERS = ("daemon/server/copies.py", "daemon/server/following.py")
+COVERS = ("daemon/server/copies.py", "daemon/server/edits.py", "daemon/server/following.py")
 SKILL = "skills/greet/SKILL.md"
 
 
@@ -133,6 +133,15 @@ def test_b184_a_file_that_is_wrong_is_said_and_stays(daemon: RunningDaemon) -> N
     made.proposed()
     assert made.asked()["problems"] == []
     until(lambda: not [n for n in daemon.get("/reef/status")["notes"] if str(made.root) in n], "the end of the note")
+
+
+def test_a_folder_full_of_something_else_does_not_fill_the_status(daemon: RunningDaemon) -> None:
+    made = Copy(daemon, "full")
+    for number in range(30):
+        made.write(f"page{number}.html", "x\n")
+    assert len(made.asked()["problems"]) == 30
+    notes = [note for note in daemon.get("/reef/status")["notes"] if str(made.root) in note]
+    assert (len(notes), notes[-1]) == (5, f"{made.root}: 26 more like it: reef harness status --scenario full")
 
 
 def publish(made: Copy, job: str, harness: dict[str, str | None]) -> Release:
@@ -279,12 +288,31 @@ def test_begun_with_one_release_and_killed_it_ends_with_another(reef_home: Home)
     assert (made.root / "rules.md").read_text() == (made.root / "prompts" / "sum.md").read_text() == "Third.\n"
 
 
+def test_killed_between_a_proposal_and_its_note_there_is_one_proposal(reef_home: Home) -> None:
+    state = reef_home.harness / ".reef" / "default" / "state.json"
+    with running_daemon(reef_home) as daemon:
+        made = Copy(daemon, "default")
+        made.write("rules.md", "One.\n")
+        one = made.proposed()
+        noted = state.read_text()
+        made.write("rules.md", "Two.\n")
+        two = made.proposed(but=one["id"])
+        until(lambda: two["id"] in state.read_text(), "its note")
+        daemon.kill()
+    Releases.open(reef_home).retell("default", one["id"], chain.PENDING, "")
+    state.write_text(noted)
+    with running_daemon(reef_home) as made.daemon:
+        assert made.proposed()["id"] == two["id"]
+        assert made.asked()["proposal"] == two["id"]
+
+
 def test_a_state_that_cannot_be_read_is_said_and_touches_nothing(reef_home: Home) -> None:
     with running_daemon(reef_home) as daemon:
         made = Copy(daemon, "default")
         made.write("rules.md", "Mine.\n")
-        made.proposed()
-        (reef_home.harness / ".reef" / "default" / "state.json").write_text("{")
+        state, proposed = reef_home.harness / ".reef" / "default" / "state.json", made.proposed()
+        until(lambda: proposed["id"] in state.read_text(), "its note")
+        state.write_text("{")
         assert "state.json" in made.asked()["trouble"]
         assert any("is not followed" in note for note in daemon.get("/reef/status")["notes"])
         assert made.files() == {"rules.md": "Mine.\n"}

@@ -13,6 +13,7 @@ def test_made_listed_shown_and_changed(cli: Reef) -> None:
     rows = {row["name"]: row for row in cli("scenarios", "list", "--json").json()["items"]}
     assert (rows["work"]["policy"], rows["default"]["policy"]) == ("review", "auto")
     assert "work      base     review  hybrid" in cli("scenarios", "list").out.splitlines()
+    assert cli("scenarios", "set", "work", "--policy", "manual", "--json").json()["policy"] == "manual"
     set_ = cli("scenarios", "set", "work", "--policy", "configured", "--training", "manual")
     assert set_.out == "work  base  policy auto, training manual\n"
     shown = cli("scenarios", "show", "work").out.splitlines()

@@ -69,6 +69,10 @@ def test_what_is_wrong_is_shown_and_cannot_act_on_the_terminal(served: Served, c
     until(lambda: str(root) in cli("status").out, "the note in `reef status`")
 
 
+def test_an_empty_one_says_how_to_begin(cli: Reef) -> None:
+    assert "write rules.md there" in cli("harness", "edit", "--scenario", "empty").err
+
+
 def test_opened_in_the_persons_editor(served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "sh -c 'echo Mine. > \"$0/rules.md\"'")
     cli("harness", "edit", "--open", "--scenario", "z")
