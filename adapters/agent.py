@@ -40,12 +40,14 @@ class Package(NamedTuple):
 
 class Install(NamedTuple):
     """One version of an agent. ``on``: the only machine that it is for, as in ``linux-x64``. ``node`` and ``python``:
-    the oldest that runs it. ``run`` starts it; ``$REEF_ROOT`` in it is its folder, ``$REEF_NODE`` the Node.js."""
+    the oldest that runs it. ``run`` starts it; ``$REEF_ROOT`` in it is its folder, ``$REEF_NODE`` the Node.js. ``asks``
+    says its version alone, for an agent that does not say it itself."""
 
     version: str
     packages: tuple[Package, ...]
     run: tuple[str, ...]
     on: str = ""
+    asks: tuple[str, ...] = ()
     node: tuple[int, ...] = ()
     python: tuple[int, ...] = ()
 
@@ -117,6 +119,11 @@ class Adapter(NamedTuple):
         """The version that is installed unless another is asked for; None: only one found on PATH."""
         return self.installs[0].version if self.installs else None
 
+    @property
+    def first_mode(self) -> ModeName:
+        """The one that is meant where nobody says: isolated, where the agent can be."""
+        return "isolated" if "isolated" in self.modes else "overlay"
+
     def mode(self, name: str) -> Mode:
         """Raises NotFound for a mode that this agent has not."""
         if name not in self.modes:
@@ -127,7 +134,7 @@ class Adapter(NamedTuple):
 def names(home: Home) -> list[str]:
     """All there are, Reef's own and the person's."""
     shipped = {path.parent.name for path in _SHIPPED.glob("*/adapter.json")}
-    return sorted(shipped | {path.stem for path in _own(home).glob("*.json")})
+    return sorted(shipped | {path.stem for path in _own(home).glob("*.json") if _NAME.fullmatch(path.stem)})
 
 
 def load(home: Home, name: str) -> Adapter:
@@ -172,9 +179,10 @@ def _adapter(name: str, folder: Path, said: dict[str, Any]) -> Adapter:
 
 
 def _install(said: dict[str, Any]) -> Install:
+    words: dict[str, Any] = {name: tuple(said[name]) for name in ("run", "asks") if name in said}
+    oldest: dict[str, Any] = {name: numbers(said[name]) for name in ("node", "python") if name in said}
     packages = tuple(map(package, said["packages"]))
-    oldest = {name: numbers(said[name]) for name in ("node", "python") if name in said}
-    return Install(said["version"], packages, tuple(said["run"]), said.get("on", ""), **oldest)
+    return Install(version=said["version"], packages=packages, on=said.get("on", ""), **words, **oldest)
 
 
 def _mode(said: dict[str, Any]) -> Mode:

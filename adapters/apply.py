@@ -19,7 +19,7 @@ from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
 from daemon.core.paths import private_directory, write_private
 
 _INSTALL_SECONDS: Final = 900.0
-_VERIFY_SECONDS: Final = 120.0
+_VERIFY_SECONDS: Final = 180.0
 
 #: Versions are pinned: without one npm takes the newest that fits the node it runs on, silently. No install script
 #: runs: of an agent that is a native program the adapter names the machine's own package, where the program is whole.

@@ -16,6 +16,8 @@ from adapters import agent
 from adapters.agent import Package
 
 _ASK_SECONDS: Final = 60.0
+#: Versions of Python after the oldest that an agent takes which are looked for.
+_MINORS: Final = 8
 _MACHINES: Final = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}
 _NODES: Final = Path(__file__).parents[1] / "harness_templates" / "node.json"
 
@@ -62,9 +64,13 @@ def find_python(oldest: tuple[int, ...]) -> Path | None:
     """Reef's own Python where it is new enough, else the oldest on PATH that is; None where there is none."""
     if sys.version_info[:2] >= oldest:
         return Path(sys.executable)
-    names = (f"python{oldest[0]}.{minor}" for minor in range(oldest[1], oldest[1] + 8))
-    found = (shutil.which(name) for name in names)
-    return next((Path(path) for path in found if path), None)
+    for minor in range(oldest[1], oldest[1] + _MINORS):
+        found = shutil.which(f"python{oldest[0]}.{minor}")
+        # A name on PATH may be a stub of a program that manages versions: it says where the real one is, if there is.
+        where = answer([found, "-c", "import sys; print(sys.executable)"]) if found else ""
+        if where:
+            return Path(where)
+    return None
 
 
 def answer(words: list[str], environment: Mapping[str, str] | None = None) -> str:

@@ -126,6 +126,9 @@ def plan(adapter: Adapter, home: Home, choice: Choice, node: Node | None) -> Ins
             )
     command = tuple(template.in_text(word, values) for word in install.run)
     made = _plan(adapter, home, choice, Program(command, install.version))
+    if install.asks:
+        asks = tuple(template.in_text(word, values) for word in install.asks)
+        made = made._replace(asks_version=asks, says_version=install.version)
     return made._replace(packages=packages, installer=installer)
 
 

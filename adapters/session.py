@@ -111,7 +111,6 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         **values,
         "REEF_SESSION_DIRECTORY": str(directory),
         "REEF_USER_DIRECTORY": str(place.user),
-        "REEF_BYTECODE": str(place.bytecode),
     }
     for name, source in mode.session.items():
         _write(directory / name, template.filled(source, values, adapter.folder))

@@ -5,7 +5,6 @@ good release of this machine and says so; only where there is none does it refus
 terminal, signals and the exit code are the agent's own.
 """
 
-import base64
 import json
 import math
 import os
@@ -16,22 +15,20 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
-from urllib.parse import quote
 
 from adapters import active, agent, delivery, rendering, session, shelf
 from adapters.active import Active
 from adapters.agent import Adapter, Mode
-from adapters.checkout import commit_of
 from adapters.delivery import Delivery
 from adapters.session import Place
 from daemon.core.errors import NotFound, ReefError, Unreachable, UsageError
 from daemon.core.ids import new_id
 from daemon.core.paths import Home, home
-from reef_cli import diagnostics, proxies
+from reef_cli import declared, diagnostics, proxies
 from reef_cli.lifecycle import ensure_daemon
 
 _POLL_SECONDS: Final = 60
-_CHECK_SECONDS: Final = 60
+_CHECK_SECONDS: Final = 120
 _CHECK_SAID: Final = 500
 #: What the daemon tells beside the release, kept for a start without it.
 _SERVES: Final = ("url", "models", "context")
@@ -256,34 +253,28 @@ def _warn(error: ReefError, kept: Delivery) -> None:
 
 
 def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
-    """The places of ``harness_templates``. What goes into a header is percent-encoded: a header has no other way to
-    carry a path, and agents read ``$`` and ``!`` in it."""
+    """The places of ``harness_templates``."""
     folder = Path.cwd()
     serves, told = chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
-    secret, commit = wrapped.home.agent_token.read_text().strip(), commit_of(folder)
-    headers = {
-        "x-reef-adapter": wrapped.adapter.name,
-        "x-reef-scenario": told.scenario,
-        "x-reef-cwd": quote(os.fsencode(folder)),
-        "x-reef-tag-run": run,
-        "x-reef-tag-release": told.release_id,
-        **({"x-reef-commit": commit} if commit else {}),
-    }
-    fields = base64.urlsafe_b64encode(json.dumps(headers).encode()).decode().rstrip("=")
+    secret = wrapped.home.agent_token.read_text().strip()
+    more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}
+    headers = declared.headers(run, told.scenario, folder, **more)
     return {
         **rendering.values(told, wrapped.adapter),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
         "REEF_HEADERS": headers,
-        "REEF_TOLD_URL": f"{serves['url']}/t/{secret}/x/{fields}",
+        "REEF_TOLD_URL": declared.address(serves["url"], secret, headers),
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
+        # Where it is installed, for a check, too: what Python compiles then is there for the first run.
+        "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
         "REEF_CWD": headers["x-reef-cwd"],
-        "REEF_COMMIT": commit,
+        "REEF_COMMIT": headers.get("x-reef-commit"),
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,

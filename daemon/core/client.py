@@ -34,7 +34,7 @@ class Client:
         self.silence = silence
         self._streams: set[socket.socket] = set()
 
-    def get(self, path: str, **query: object) -> Any:
+    def get(self, path: str, /, **query: object) -> Any:
         """Answer of a GET; parameters that are None are left out."""
         return self._call("GET", _with_query(path, query))
 

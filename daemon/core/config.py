@@ -89,6 +89,16 @@ class LearningConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleasesConfig:
+    """How long what was turned down is kept, and where releases go besides."""
+
+    #: Days after which a candidate that the gate or a person turned down is given up.
+    rejected_days: float = 30.0
+    #: Where `reef releases push` takes the chains: a folder, or an address that git knows. Nowhere by default.
+    remote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioConfig:
     """What is different for one scenario; None: as in ``learning``."""
 
@@ -113,6 +123,7 @@ class Config:
     privacy: PrivacyConfig = PrivacyConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
     learning: LearningConfig = LearningConfig()
+    releases: ReleasesConfig = ReleasesConfig()
     scenarios: Mapping[str, ScenarioConfig] = field(default_factory=dict)
     #: The article's section: ``recipe`` and that recipe's own keys.
     reef: Mapping[str, Any] = field(default_factory=dict)

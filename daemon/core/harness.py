@@ -1,4 +1,5 @@
-"""The harness of a release as a typed tree: what each path below ``harness/`` is, and how its JSON files are read.
+"""The harness of a release as a typed tree: what each path below ``harness/`` is, and how its JSON files are read;
+and ``routing.json`` beside it.
 
 Everything that writes, checks, renders or shows a harness asks here, so that a path means the same everywhere. A path
 that is not of a known kind is no part of a harness. Loosening `executable` lets a recipe's words run on a person's
@@ -19,6 +20,8 @@ BELOW: Final = "harness/"
 RULES: Final = "rules.md"
 CONFIG: Final = "config.json"
 MCP: Final = "mcp.json"
+#: Beside ``harness/`` in a release: which model answers when an agent asks for another.
+ROUTING: Final = "routing.json"
 
 
 class Kind(StrEnum):
@@ -145,6 +148,26 @@ def mcp(text: str) -> tuple[Server, ...]:
     if not isinstance(servers, dict):
         raise ValueError('mcp.json has no {"mcpServers": {NAME: …}}')
     return tuple(_server(name, servers[name]) for name in sorted(servers))
+
+
+def routing(text: str) -> dict[str, str]:
+    """``routing.json``: the model name that an agent asks for → a model, or provider/model. Raises ValueError saying
+    what is wrong with it.
+    """
+    said = _object(_json(text), ROUTING, ("models",))
+    models = said.get("models")
+    if not isinstance(models, dict):
+        raise ValueError(f'{ROUTING} has no {{"models": {{NAME: MODEL}}}}')
+    for pair in models.items():
+        for name in pair:
+            if not (isinstance(name, str) and _MODEL.fullmatch(name)):
+                raise ValueError(f"{_shown(name)} is no model's name")
+    return models
+
+
+def dump_routing(models: Mapping[str, str]) -> str:
+    """The file's text; `routing` of it gives the same."""
+    return json.dumps({"models": dict(models)}, indent=2, sort_keys=True) + "\n"
 
 
 def _server(name: str, said: Any) -> Server:

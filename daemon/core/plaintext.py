@@ -47,6 +47,13 @@ def _selects(char: str) -> bool:
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
+def marked(text: str, keep: str = "") -> str:
+    """``text`` with every such character written out: ``⟨U+202E⟩``."""
+    return "".join(
+        f"⟨U+{ord(char):04X}⟩" if char not in keep and _is_hidden(text, n) else char for n, char in enumerate(text)
+    )
+
+
 def width(text: str) -> int:
     """Terminal columns: East Asian wide characters take two, combining marks and joiners none."""
     if text.isascii():

@@ -37,8 +37,13 @@ def parse(text: str) -> tuple[Rule, ...]:
 
 def dump(rules: Iterable[Rule]) -> str:
     """The file's text; `parse` of it gives the same rules."""
-    lines = [f"- [{rule.id}] helpful={rule.helpful} harmful={rule.harmful} :: {rule.text}" for rule in rules]
+    lines = [line(rule) for rule in rules]
     return "\n".join([_HEAD, *lines, ""]) if lines else _HEAD
+
+
+def line(rule: Rule) -> str:
+    """As it stands in the file."""
+    return f"- [{rule.id}] helpful={rule.helpful} harmful={rule.harmful} :: {rule.text}"
 
 
 def told(rules: Iterable[Rule]) -> str:

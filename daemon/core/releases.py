@@ -125,10 +125,10 @@ class GateResult:
 class Release:
     """One snapshot: a link of the chain, or a candidate that is not in it (``state``; ``number`` is 0 then).
 
-    ``number`` counts from 1 along the chain and never goes back. ``files`` maps every path of the snapshot below
-    ``harness/`` and ``weights/`` to its sha256. ``records``, ``reports`` and ``instructions`` are what it learned from.
-    ``commit`` is the Git commit that holds it; the manifest itself leaves ``state``, ``commit``, ``head`` and
-    ``note`` out.
+    ``number`` counts from 1 along the chain and never goes back. ``files`` maps every path of the snapshot, below
+    ``harness/`` and ``weights/`` or ``routing.json``, to its sha256. ``records``, ``reports`` and ``instructions`` are
+    what it learned from. ``commit`` is the Git commit that holds it; the manifest itself leaves ``state``, ``commit``,
+    ``head`` and ``note`` out.
     """
 
     id: str
@@ -163,7 +163,8 @@ class Candidate:
 
     ``harness`` maps paths below ``harness/`` to their new content, None deletes; what is not named stays. ``recipe`` is
     `PERSON` for a person's proposal, the only one that may hold more than text. ``lora`` is a GGUF LoRA adapter and
-    ``peft`` the PEFT directory it came from, None to keep the incumbent's weights.
+    ``peft`` the PEFT directory it came from, None to keep the incumbent's weights. ``routing`` maps model names that
+    agents ask for to models (`daemon.core.harness.routing`), None to keep the incumbent's.
     """
 
     scenario: str
@@ -180,4 +181,5 @@ class Candidate:
     peft: str | None = None
     #: The sha256 of the GGUF model that ``lora`` belongs to.
     base: str | None = None
+    routing: Mapping[str, str] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)

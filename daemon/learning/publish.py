@@ -55,6 +55,8 @@ class Proposal:
     parent: str | None = None
     whole: bool = False
     config: Mapping[str, str] = field(default_factory=dict)
+    #: As `Candidate.routing`.
+    routing: Mapping[str, str] | None = None
 
 
 class Heads(Protocol):
@@ -124,7 +126,7 @@ async def propose(desk: Desk, proposal: Proposal) -> Release:
     if proposal.whole and parent != BASE_RELEASE:
         before = await asyncio.to_thread(desk.releases.get, proposal.scenario, parent)
         changes |= {path: None for path in await asyncio.to_thread(desk.releases.files, before) if path not in changes}
-    said = json.dumps([proposal.scenario, parent, changes], sort_keys=True)
+    said = json.dumps([proposal.scenario, parent, changes, proposal.routing], sort_keys=True)
     candidate = Candidate(
         scenario=proposal.scenario,
         parent=parent,
@@ -133,6 +135,7 @@ async def propose(desk: Desk, proposal: Proposal) -> Release:
         job=f"{PERSON}-{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:32]}",
         harness=changes,
         config=proposal.config,
+        routing=proposal.routing,
     )
     proposed = await asyncio.to_thread(desk.releases.propose, candidate, None, ReleaseState.PENDING)
     if proposed.state is not ReleaseState.RELEASED:

@@ -6,7 +6,7 @@ starts again: a release of the chain that the log does not know was made, whoeve
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from daemon.core.errors import ReefError
@@ -14,6 +14,8 @@ from daemon.core.releases import Release
 from daemon.server.events import Changes
 from daemon.server.heads import Heads, row
 from daemon.store.db import Store
+from daemon.store.releases import Releases
+from daemon.store.releases.gc import Swept
 
 _log = logging.getLogger("reef.releases")
 
@@ -33,6 +35,18 @@ class Announcer:
             await asyncio.wrap_future(self.store.audit.note(event, facts | {"by": by}))
         finally:
             self.changes.tell("release", told)
+
+    async def swept(self, by: str, swept: Swept) -> None:
+        """Raises StoreError."""
+        await asyncio.wrap_future(self.store.audit.note("release_gc", asdict(swept) | {"by": by}))
+
+    async def tidy(self, releases: Releases, rejected_days: float) -> None:
+        """Housekeeping of the release store, beside serving. Raises nothing."""
+        try:
+            if swept := await asyncio.to_thread(releases.tidy, rejected_days):
+                await self.swept("daemon", swept)
+        except (ReefError, OSError) as error:
+            _log.warning("the release store was not tidied: %s", error)
 
     async def catch_up(self, heads: Heads) -> None:
         """Log the releases that a daemon before was killed over. Raises nothing: serving does not wait for a log."""

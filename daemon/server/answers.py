@@ -5,8 +5,8 @@ A job has no agent whose key could be passed on, so a provider is asked with the
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,21 +64,22 @@ def _is_message(said: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class As:
-    """The model name and the dialect of an agent's request: they choose the engine."""
+    """The model name and the dialect of an agent's request, and its release's routing: they choose the engine."""
 
     model: str = "default"
     dialect: Dialect = Dialect.CHAT
+    routing: Mapping[str, str] = field(default_factory=dict)
 
 
-async def like(store: Store, scenario: str) -> As:
+async def like(store: Store, scenario: str, routing: Mapping[str, str]) -> As:
     """How a scenario's agents ask: as its last request did."""
     last = await asyncio.to_thread(store.last, scenario)
-    return As() if last is None else As(last.model_asked, last.dialect)
+    return As(routing=routing) if last is None else As(last.model_asked, last.dialect, routing)
 
 
 async def answer(router: Router, config: Config, asked: Asked, *, like: As, lora: LoraFile | None) -> Answer:
     """From the engine that answers requests ``like`` that. Raises EngineError, UsageError or BadWeights."""
-    target = router.choose(like.model, like.dialect)
+    target = router.choose(like.model, like.dialect, like.routing)
     engine = target.engine
     if not isinstance(engine, RelayEngine):
         return await _generated(engine, asked, like.model, lora)

@@ -7,7 +7,7 @@ be does, or the model alone, and `Heads.notes` says so.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
@@ -21,11 +21,12 @@ _log = logging.getLogger("reef.releases")
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What answers a scenario's requests; ``lora`` None: the model alone."""
+    """What answers a scenario's requests; ``lora`` None: the model alone. ``routing``: model asked for → model."""
 
     release_id: str = BASE_RELEASE
     number: int = 0
     lora: LoraFile | None = None
+    routing: Mapping[str, str] = field(default_factory=dict)
 
 
 BASE: Final = Served()
@@ -85,20 +86,16 @@ class Heads:
                 release = before
                 continue
             self._heads[scenario] = release
-            self._tips[scenario] = Served(release.id, release.number, lora)
+            self._tips[scenario] = self._serves(release, lora)
             break
         try:
             if pinned := self.releases.pinned(scenario):
-                self._held[scenario] = Served(pinned.id, pinned.number, self.releases.lora(pinned))
+                self._held[scenario] = self._serves(pinned, self.releases.lora(pinned))
         except (BadWeights, Untrusted) as error:
             self._tell(scenario, f"{scenario}: its pin is not used: {error.message}; the head serves")
 
-    def tidy(self) -> None:
-        """Housekeeping of the store, beside serving. Blocking; raises nothing."""
-        try:
-            self.releases.tidy()
-        except (ReefError, OSError) as error:
-            _log.warning("the release store was not tidied: %s", error)
+    def _serves(self, release: Release, lora: LoraFile | None) -> Served:
+        return Served(release.id, release.number, lora, self.releases.routing(release))
 
     def served(self, scenario: str) -> Served:
         """What a request that arrives now gets, for as long as it takes."""
@@ -128,7 +125,7 @@ class Heads:
     async def moved(self, release: Release, lora: LoraFile | None, by: str, *, pinned: bool = False) -> None:
         """The chain has a new head, and the engine its weights; ``pinned``: its clients are held there from now on."""
         scenario = release.scenario
-        serves = Served(release.id, release.number, lora)
+        serves = await asyncio.to_thread(self._serves, release, lora)
         self._heads[scenario], self._tips[scenario] = release, serves
         self._trouble.pop(scenario, None)
         self._waiting = {id: row for id, row in self._waiting.items() if row.job != release.job}
@@ -153,7 +150,7 @@ class Heads:
 
     async def held(self, release: Release, lora: LoraFile | None) -> None:
         """Clients are held at a release."""
-        self._held[release.scenario] = Served(release.id, release.number, lora)
+        self._held[release.scenario] = await asyncio.to_thread(self._serves, release, lora)
         await self.on_change("release_pin", row(release), "person")
 
     async def freed(self, scenario: str, head: Release | None) -> None:
@@ -166,7 +163,7 @@ class Heads:
         """The engine refused the head's weights when a request came: the model answers alone from now on."""
         for known in (self._tips, self._held):
             if known.get(scenario) == served:
-                known[scenario] = Served(served.release_id, served.number)
+                known[scenario] = replace(served, lora=None)
         self._tell(scenario, f"{scenario}: the weights of {served.release_id} are not used: {error.message}")
 
     def rows(self) -> list[dict[str, object]]:

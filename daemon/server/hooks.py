@@ -39,7 +39,7 @@ async def claude_code(request: Request) -> Response:
     """
     try:
         event = await body(request, _MOST)
-        scenario = scenario_name(request.query_params.get("scenario"))
+        scenario = _scenario(request)
         return answer(await _answered(request, event, scenario))
     except ReefError:
         return answer({})
@@ -59,7 +59,7 @@ async def _answered(request: Request, event: dict[str, Any], scenario: str) -> d
     if said is None:
         return {}
     daemon = runtime(request)
-    once = f"{session}\0{event.get('prompt_id') or new_id('req')}".encode("utf-8", "replace")
+    once = f"{session}\0{event.get('prompt_id') or new_id('req')}\0{prompt}".encode("utf-8", "replace")
     about = await read(daemon.store.last_under, session, scenario)
     words = await Ratings(daemon.store, daemon.recorder, daemon.changes).keep(said, about, once)
     return {"decision": "block", "reason": f"{inband.ANSWER}{words}"}
@@ -90,10 +90,14 @@ async def notice(request: Request) -> Response:
     """``GET /reef/notice?release=&scenario=&activated=``: one line for whoever runs that release, or nothing. With
     ``form=hook`` as Claude Code and Codex take it from a command.
     """
-    found = await told(request, scenario_name(request.query_params.get("scenario")))
+    found = await told(request, _scenario(request))
     if request.query_params.get("form") == "hook":
         return answer(_message(found))
     return PlainTextResponse(f"{found}\n" if found else "")
+
+
+def _scenario(request: Request) -> str:
+    return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))
 
 
 def _message(words: str) -> dict[str, str]:

@@ -82,7 +82,8 @@ async def count_tokens(request: Request) -> Response:
 async def _counted(request: Request, dialect: Dialect, raw: bytes, body: bytes) -> Response:
     """``body``: what ``raw`` says, uncompressed."""
     codec = codec_of(dialect)
-    target = runtime(request).router.choose(codec.peek(body).model, dialect)
+    served = runtime(request).heads.served(scenario_name(request.headers.get("x-reef-scenario")))
+    target = runtime(request).router.choose(codec.peek(body).model, dialect, served.routing)
     if isinstance(target.engine, RelayEngine) and dialect in target.engine.dialects and not foreign(dialect, body):
         headers = list(request.headers.raw)
         if target.model is not None:

@@ -97,7 +97,7 @@ async def install(request: Request) -> Response:
     """``GET /reef/harness/install``: the plan as a script for sh, from the same data as `reef harness install`."""
     query, home = request.query_params, runtime(request).home
     adapter = await read(agent.load, home, query.get("adapter", "pi"))
-    mode = _one_of(query.get("mode", "isolated"), agent.MODES, "mode")
+    mode = _one_of(query.get("mode", adapter.first_mode), agent.MODES, "mode")
     choice = Choice(
         _scenario(request),
         _one_of(query.get("upgrade", "auto"), _UPGRADES, "upgrade"),  # type: ignore[arg-type]

@@ -156,7 +156,8 @@ async def answered(request: Request) -> Response:
     asked = answers.parse(await body(request))
     side = daemon.learning
     if row.id not in side.like:
-        side.like = {row.id: await answers.like(daemon.store, row.scenario)}  # one job at a time
+        routing = daemon.heads.tip(row.scenario).routing
+        side.like = {row.id: await answers.like(daemon.store, row.scenario, routing)}  # one job at a time
     like = side.like[row.id]
     lora = await _lora(daemon, row, asked.which)
     # A job that was stopped leaves up to eight of these behind, each minutes of the engine's time.

@@ -43,7 +43,8 @@ async def run(request: Request) -> Response:
 async def _lines(daemon: Runtime, scenario: str, tasks: list[Task]) -> AsyncIterator[bytes]:
     seams = daemon.learning.seams
     variant = Variant((await read(seams.incumbent, scenario)).harness, Which.HEAD)
-    lora, like = await read(seams.head_lora, scenario), await answers.like(daemon.store, scenario)
+    lora = await read(seams.head_lora, scenario)
+    like = await answers.like(daemon.store, scenario, daemon.heads.tip(scenario).routing)
     gate = asyncio.Semaphore(_AT_ONCE)
     # Of their own: a check may take half a minute, and the threads that all share are few.
     threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reef-checks")

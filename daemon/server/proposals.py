@@ -7,6 +7,7 @@ Nothing here is released.
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -26,7 +27,7 @@ from daemon.server.runtime import Runtime
 from daemon.store.releases import texts
 
 RECIPE: Final = "proposal"
-_FIELDS: Final = ("files", "whole", "reason", "release_id", "session", "scenario")
+_FIELDS: Final = ("files", "whole", "reason", "release_id", "session", "scenario", "routing")
 _FILES_MOST: Final = 200
 _REASON_MOST: Final = 2000
 _SESSION_MOST: Final = 200
@@ -38,12 +39,13 @@ _AGENTS_WAITING: Final = 8
 
 async def propose(request: Request) -> Response:
     """``{files: {path: text | null}, whole?, reason?, release_id?}``; null removes, ``whole``: what is not named goes.
+    A person may say ``routing`` too, {model asked for: model}: all of it, {} for none.
 
     201 with the candidate (``proposal_id``) that waits; 202 for one that the gate judges first.
     """
     daemon, data = runtime(request), await body(request)
     scenario, proposal = scenario_of(request, data), _proposal(data)
-    proposal = Proposal(scenario, proposal.harness, proposal.reason, proposal.parent, proposal.whole)
+    proposal = replace(proposal, scenario=scenario)
     if request.scope["reef.control"]:
         kept = await publish.propose(daemon, proposal)
         return answer(_told(kept) | {"acts": await read(daemon.releases.acts, kept)}, 201)
@@ -64,7 +66,9 @@ def _proposal(data: dict[str, Any]) -> Proposal:
         hint = "the harness is files here: GET /reef/harness has them" if name == "mutations" else None
         raise UsageError(f"unknown field {name!r:.40}", hint=hint or f"a proposal has {', '.join(_FIELDS)}")
     files, whole, reason = data.get("files"), data.get("whole", False), data.get("reason") or ""
-    if not isinstance(files, dict) or not files or len(files) > _FILES_MOST:
+    routing = _routing(data)
+    files = {} if files is None and routing is not None else files
+    if not isinstance(files, dict) or not (files or routing is not None) or len(files) > _FILES_MOST:
         raise UsageError(f"files {files!r:.80} does not map 1 to {_FILES_MOST} paths to texts")
     for path, text in files.items():
         if text is not None and not isinstance(text, str):
@@ -79,12 +83,21 @@ def _proposal(data: dict[str, Any]) -> Proposal:
     session = data.get("session")
     if session is not None and not (isinstance(session, str) and len(session) <= _SESSION_MOST):
         raise UsageError(f"session {session!r:.40} is not a session's id")
-    return Proposal("", files, reason, parent, whole)
+    return Proposal("", files, reason, parent, whole, routing=routing)
+
+
+def _routing(data: dict[str, Any]) -> dict[str, str] | None:
+    routing = data.get("routing")
+    if routing is not None and not (isinstance(routing, dict) and all(isinstance(to, str) for to in routing.values())):
+        raise UsageError(f"routing {routing!r:.80} does not map models that are asked for to models")
+    return routing
 
 
 def _check_agents(proposal: Proposal) -> None:
     """Raises UsageError, RecipeError for what an agent may not propose."""
     size = sum(len(text.encode("utf-8", "replace")) for text in proposal.harness.values() if text)
+    if proposal.routing is not None:
+        raise UsageError("which model answers is the person's own to change", hint="leave routing out")
     if proposal.whole:
         raise UsageError("an agent proposes changes, not a whole tree", hint="leave whole out")
     if len(proposal.harness) > _AGENTS_FILES or size > _AGENTS_BYTES:

@@ -145,7 +145,7 @@ class DataPlane:
         self.live.begin(call, outgoing)
         if peek.stream and self.server.keepalive_seconds:
             outgoing.keep_alive(self.server.keepalive_seconds)
-        targets = self.router.targets(peek.model, call.dialect)
+        targets = self.router.targets(peek.model, call.dialect, call.served.routing)
         for target in targets[:-1]:
             if await self._ask(call, outgoing, target, body, last=False):
                 return

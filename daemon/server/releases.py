@@ -61,7 +61,8 @@ async def release(request: Request) -> Response:
     texts = await read(store.files, found)
     clone = [" ".join(words) for words in store.clone_commands(scenario, "FOLDER")]
     acts = await read(store.acts, found)
-    told = {"card": card.text(found), "files_text": texts, "clone": clone, "acts": acts}
+    routing = await read(store.routing, found)
+    told = {"card": card.text(found), "files_text": texts, "routing": routing, "clone": clone, "acts": acts}
     return answer(asdict(found) | told | {"pinned": runtime(request).heads.held_at(scenario) == found.id})
 
 

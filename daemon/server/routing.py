@@ -1,7 +1,7 @@
 """Which engines answer which model name, in the order in which they are asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -18,6 +18,7 @@ Engine = TokenEngine | RelayEngine
 _TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
 
+_PLAIN: Final[Mapping[str, str]] = {}
 #: The model name that always means "what this scenario uses".
 DEFAULT_MODEL: Final = "default"
 
@@ -50,18 +51,30 @@ class Router:
     def engines(self) -> list[Engine]:
         return [self._embedded, *self._remotes.values()]
 
-    def choose(self, model: str, dialect: Dialect) -> Target:
+    def choose(self, model: str, dialect: Dialect, routing: Mapping[str, str] = _PLAIN) -> Target:
         """The first of `targets`."""
-        return self.targets(model, dialect)[0]
+        return self.targets(model, dialect, routing)[0]
 
-    def targets(self, model: str, dialect: Dialect) -> tuple[Target, ...]:
-        """At least one; an engine that does not speak the dialect is asked in another. Raises NotFound for a model
-        nobody knows where the configuration says so.
+    def targets(self, model: str, dialect: Dialect, routing: Mapping[str, str] = _PLAIN) -> tuple[Target, ...]:
+        """At least one; an engine that does not speak the dialect is asked in another. ``routing``: a release's, asked
+        before the configuration. Raises NotFound for a model nobody knows where the configuration says so.
         """
+        if (instead := routing.get(model)) is not None:
+            return self._rerouted(instead, dialect)
         routes = self._routes(model)
         if routes is None:
             return (self._default(model, dialect),)
         return tuple(self._target(route, model) for route in routes)
+
+    def _rerouted(self, model: str, dialect: Dialect) -> tuple[Target, ...]:
+        """Those for ``model``, or provider/model, by that name and not the one asked for."""
+        engine, _, there = model.partition("/")
+        if engine in self._remotes and there:
+            return (self._remote(engine, there),)
+        return tuple(
+            target if target.engine is self._embedded or target.model else replace(target, model=model)
+            for target in self.targets(model, dialect)
+        )
 
     def model_names(self) -> list[str]:
         """What ``/v1/models`` lists: the default, local models, and exact names routed in the configuration."""

@@ -101,7 +101,6 @@ async def running(
     heads = Heads(releases, models.active, announcer.tell)
     await asyncio.to_thread(heads.load)
     await announcer.catch_up(heads)
-    asyncio.get_running_loop().run_in_executor(None, heads.tidy)
     embedded = LlamaCpp(
         model=models.active, config=config.embedded, log=home.logs / "engine.log", on_change=changes.raise_one
     )
@@ -116,6 +115,7 @@ async def running(
         async with (
             _telemetry(config, store, redactor) as telemetry,
             _beside(retention.run(store, config.privacy.retention_days) if config.privacy.retention_days else None),
+            _beside(announcer.tidy(releases, config.releases.rejected_days)),
             _beside(following.run(home, working, changes, heads)),
             learning(home, config, store=store, changes=changes, config_path=config_path, seams=seams) as side,
         ):

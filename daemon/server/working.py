@@ -29,6 +29,8 @@ _log = logging.getLogger("reef.harness")
 
 #: Notes of one working copy in `reef status` and the log.
 _TOLD: Final = 4
+#: Looks at a file that is being written to all the time, before it is taken as it is.
+_PATIENCE: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,11 @@ class Working:
     # -- one look -----------------------------------------------------------------------------------
 
     async def _look(self, made: WorkingCopy) -> Looked:
-        found = await asyncio.to_thread(self._found, made)
+        for _ in range(_PATIENCE):
+            found = await asyncio.to_thread(self._found, made)
+            if not await asyncio.to_thread(made.being_saved, found.edits):
+                break
+            await asyncio.sleep(copy.QUIET_SECONDS)
         held = any(problem.blocks for problem in found.problems) or found.state.conflicts
         state = found.state
         proposed = await edits.known(self._desk, made.scenario, state.proposal)

@@ -39,6 +39,7 @@ from daemon.store import (
     records,
     requests,
     rollups,
+    said,
     search,
     sessions,
     signals,
@@ -248,6 +249,10 @@ class Store:
     def reports_on(self, receipts: Sequence[str]) -> dict[str, list[ReportRow]]:
         """The reports that name each receipt, oldest first; receipts without any are left out."""
         return self._pool.read(feedback.reports_on, receipts)
+
+    def words(self, scenario: str, ids: Sequence[str]) -> list[said.Said]:
+        """The words of reports and instructions, in the order of their ids; those that are forgotten are left out."""
+        return self._pool.read(said.said, scenario, ids)
 
     def last(self, scenario: str | None = None) -> RecordRow | None:
         """The last session's last answer of its main line."""

@@ -15,7 +15,7 @@ from daemon.store import person
 
 Word = Literal["good", "bad", "note"]
 #: How the first word may look: OpenCode's commands put a colon behind it, its `run` quotes around all of it.
-_SAID: Final = re.compile(rf"(?P<quote>\"?)reef-(?P<word>{'|'.join(get_args(Word))})(?P<mark>:?)(?=\s|\"|\Z)")
+_SAID: Final = re.compile(rf"(?P<quote>\")?reef-(?P<word>{'|'.join(get_args(Word))}):?(?=\s|\Z|(?(quote)\"|\Z))")
 #: How Reef's answer begins.
 ANSWER: Final = "Reef: "
 

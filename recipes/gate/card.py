@@ -8,6 +8,7 @@ import textwrap
 import time
 from typing import Final
 
+from daemon.core.harness import ROUTING
 from daemon.core.plaintext import one_line
 from daemon.core.releases import PERSON, GateResult, Pair, Release, ReleaseKind, ReleaseState, Verdict
 from recipes.gate.reasons import count
@@ -94,6 +95,8 @@ def _origin(release: Release) -> list[str]:
     parts = []
     if harness := sum(path.startswith("harness/") for path in release.files):
         parts.append(f"harness of {count(harness, 'file')}")
+    if ROUTING in release.files:
+        parts.append("routing")
     if release.weights is not None:
         parts.append(f"LoRA rank {release.weights.rank}, {release.weights.bytes / 1e6:.1f} MB")
     lines += _field("holds", f"{', '.join(parts) or 'nothing'}; follows {release.parent}")

@@ -67,6 +67,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
         ),
         hot=True,
     ),
+    "run": Command(
+        "run:run",
+        "Run any program with its model requests going through Reef.",
+        ("reef run -- python my_agent.py", "reef run --scenario work -- aider --model openai/default"),
+    ),
     "traces": Group(
         "What your agents did: sessions and their conversations.",
         {
@@ -196,14 +201,24 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 ("reef releases list", "reef releases list --state pending", "reef releases list --scenario pi"),
             ),
             "show": Command(
-                "releases:show",
+                "releases_look:show",
                 "One release: its card, what it learned from, its texts.",
                 ("reef releases show", "reef releases show r5", "reef releases show r0-1a2b3c4d --scenario pi"),
             ),
             "diff": Command(
-                "releases:diff",
+                "releases_look:diff",
                 "What a release changed.",
                 ("reef releases diff", "reef releases diff r5 --against r2"),
+            ),
+            "card": Command(
+                "releases_look:card",
+                "Why it was accepted, in one page.",
+                ("reef releases card", "reef releases card r5 --html >r5.html"),
+            ),
+            "blame": Command(
+                "releases_look:blame",
+                "Which release, and whose words, put each line there.",
+                ("reef releases blame rules.md", "reef releases blame playbook.md r5"),
             ),
             "approve": Command(
                 "releases:approve",
@@ -226,6 +241,16 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                 "releases:pin",
                 "Hold what clients run at a release.",
                 ("reef releases pin", "reef releases pin r3"),
+            ),
+            "gc": Command(
+                "releases_store:gc",
+                "Give back what no release needs any more.",
+                ("reef releases gc", "reef releases gc --days 0"),
+            ),
+            "push": Command(
+                "releases_store:push",
+                "Take all releases to a Git remote of yours.",
+                ("reef releases push /mnt/backup/reef.git", "reef releases push git@example.com:me/reef.git"),
             ),
             "unpin": Command("releases:unpin", "Let clients follow the head again.", ("reef releases unpin",)),
         },
@@ -279,6 +304,11 @@ COMMANDS: Final[dict[str, Command | Group]] = {
                     "reef harness propose ./harness --reason 'our team rules'",
                     "reef harness propose rules.md skills/deploy/SKILL.md --scenario work",
                 ),
+            ),
+            "route": Command(
+                "propose:route",
+                "Propose which model answers when another is asked for.",
+                ("reef harness route gpt-5=openrouter/x-ai/grok", "reef harness route gpt-5=default --scenario work"),
             ),
             "edit": Command(
                 "working:edit",

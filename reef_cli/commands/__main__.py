@@ -5,8 +5,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from adapters import agent
 from adapters.pointing import AGENTS
 from daemon.core import fields
+from daemon.core.paths import Home
 from reef_cli.commands import COMMANDS, Command, Group
 from reef_cli.main import load
 from reef_cli.tui import keys
@@ -30,13 +32,31 @@ def agents() -> str:
     return "\n".join([*head, *rows, "", "<details><summary>The files</summary>", "", *files, "</details>"])
 
 
+def wrapped() -> str:
+    """The table of agents that Reef wraps, from their descriptions."""
+    nobody = Home(Path("/nonexistent"))
+    rows = [
+        f"| {told.title} | `{name}` | {' '.join(dict.fromkeys(one.version for one in told.installs))} "
+        f"| {', '.join(told.modes)} | `{told.command}` |"
+        for name in agent.names(nobody)
+        for told in (agent.load(nobody, name),)
+    ]
+    return "\n".join(["| agent | `--adapter` | version | modes | run it |", "|---|---|---|---|---|", *rows])
+
+
 def _code(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
 def updated(text: str) -> str:
     """``text`` with the tables between its markers replaced. Raises ValueError without markers."""
-    tables = {"agents": agents(), "commands": table(), "fields": fields.markdown(), "keys": keys.markdown()}
+    tables = {
+        "agents": agents(),
+        "wrapped": wrapped(),
+        "commands": table(),
+        "fields": fields.markdown(),
+        "keys": keys.markdown(),
+    }
     for name, content in tables.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         before, found, rest = text.partition(start)

@@ -1,5 +1,7 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 from adapters import active, agent, apply, plan, receipt, session
@@ -19,8 +21,8 @@ def install(  # noqa: PLR0913 - a choice each
     *,
     adapter: _Which = "pi",
     mode: Annotated[
-        ModeName, Help("isolated: a configuration of its own; overlay: yours, with Reef's on top.")
-    ] = "isolated",
+        ModeName | None, Help("isolated: a configuration of its own; overlay: yours, with Reef's on top.")
+    ] = None,
     scenario: Annotated[str, Help("What its records and releases belong to.")] = "default",
     upgrade: Annotated[
         Upgrade, Help("When a newer release is taken: at the next start, after a yes, by `update`.")
@@ -39,6 +41,7 @@ def install(  # noqa: PLR0913 - a choice each
     shell's files. Run it again to change a choice or to upgrade.
     """
     chosen = agent.load(home(), adapter)
+    mode = mode or chosen.first_mode
     down = on_daemon_down or ("bypass" if mode == "overlay" else "fail")
     choice = Choice(scenario, upgrade, link, mode, down, agent_version)
     if not dry_run:
@@ -148,8 +151,7 @@ def uninstall(
     if running:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
-        command = agent.load(home(), adapter).command
-        raise Conflict(f"{runs} of {command} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+        raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
     kept = receipt.uninstall(home().root, adapter)
     for passing in place.passing():
         if passing.is_dir():
@@ -158,6 +160,7 @@ def uninstall(
             passing.unlink(missing_ok=True)
     if purge:
         receipt.erase(place.user)
+    _remove_if_empty(place.user)
     kept += [str(place.user)] if place.user.is_dir() else []
     if not kept:
         _remove_empty(place)
@@ -167,6 +170,12 @@ def uninstall(
     output.line(f"{adapter} is uninstalled")
     for path in kept:
         output.line(f"kept, it is yours: {output.visible(path)}")
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """On the person's own configuration nothing of theirs comes to lie there."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _remove_empty(place: Place) -> None:

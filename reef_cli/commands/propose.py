@@ -1,4 +1,4 @@
-"""`reef harness propose · seed`: files of yours, or a tree of ours, as a release that waits for your yes."""
+"""`reef harness propose · seed · route`: files of yours, a tree of ours, or another model, as a release that waits."""
 
 import os
 from collections.abc import Iterator
@@ -40,6 +40,20 @@ def propose(
     if not found:
         raise UsageError(f"no harness file is in {', '.join(files)}", hint=f"it holds {harness.PLACES}")
     _send(found, {"reason": reason, "whole": whole}, _Wish(yes, scenario, as_json))
+
+
+def route(
+    routes: Annotated[list[str], Help("asked=model, or asked=provider/model: all the routes that there will be.")],
+    *,
+    reason: Annotated[str, Help("Why; it stays with the release.")] = "",
+    scenario: Scenario = None,
+    as_json: AsJson = False,
+) -> None:
+    """An agent that asks for the one is answered by the other, in this scenario, once you approve it. The release
+    before has it as it was: `reef releases rollback`.
+    """
+    said: dict[str, object] = {"reason": reason, "routing": dict(_route(words) for words in routes)}
+    _send({}, said, _Wish(False, scenario, as_json))
 
 
 def seed(
@@ -118,6 +132,13 @@ def _places(path: Path) -> Iterator[tuple[str, Path]]:
             if harness.entry(place) is None:
                 raise UsageError(f"{Path(folder) / name} has no place in a harness", hint=f"it holds {harness.PLACES}")
             yield place, Path(folder) / name
+
+
+def _route(words: str) -> tuple[str, str]:
+    asked, equals, model = words.partition("=")
+    if not (asked and equals and model):
+        raise UsageError(f"{words!r} is no route", hint="for example gpt-5=openrouter/x-ai/grok")
+    return asked, model
 
 
 def _text(path: Path) -> str:

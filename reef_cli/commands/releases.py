@@ -1,4 +1,4 @@
-"""`reef releases list · show · diff · approve · reject · rollback · pin · unpin`: what agents run, and the way back.
+"""`reef releases list · approve · reject · rollback · pin · unpin`: what the agents run, and the way back.
 
 What moves a head says what it moved. Going back, turning down and releasing what can act by itself ask first; in a
 script ``--yes`` answers.
@@ -36,75 +36,17 @@ def list_releases(
         return
     columns = ("release", "created", "kind", "gate", "changes", "reason")
     output.table(columns, [_row(release, page["pinned"]) for release in page["items"]])
-    only = _only(scenario)
+    more = only(scenario)
     if page["next"]:
-        diagnostics.say(f"more: reef releases list -n {limit} --state {state} --before {page['next']}{only}")
+        diagnostics.say(f"more: reef releases list -n {limit} --state {state} --before {page['next']}{more}")
     elif not page["items"] and state == "released":
         diagnostics.say(
             "nothing is released here yet: the agent and the model are as they come\n"
-            f"candidates: reef releases list --state all{only}\n"
+            f"candidates: reef releases list --state all{more}\n"
             'to make one: reef evolve "what should change"'
         )
     elif not page["items"]:
-        diagnostics.say(f"nothing here; all of them: reef releases list --state all{only}")
-
-
-def show(
-    release: Annotated[str | None, Help("A release (r5, r5-…) or a candidate; by default the head.")] = None,
-    *,
-    full: Annotated[bool, Help("With the whole texts of its harness.")] = False,
-    scenario: Scenario = None,
-    as_json: AsJson = False,
-) -> None:
-    client = ensure_daemon(home())
-    told = client.get(f"/reef/releases/{segment(release or _head(client, scenario))}", scenario=scenario)
-    if as_json:
-        output.json(told)
-        return
-    output.line(output.visible(told["card"]))
-    for name in ("note", "acts", "commit"):
-        if told[name] and not (name == "acts" and told[name] in told["note"]):
-            output.line(f"{name:<10}{output.visible(told[name], keep='')}")
-    if told["pinned"]:
-        output.line(f"{'pinned':<10}clients are held here: reef releases unpin{_only(scenario)}")
-    for path, text in told["files_text"].items():
-        output.line()
-        output.line(output.bold(output.visible(path)))
-        lines = text.rstrip().split("\n")
-        for line in lines if full else lines[:_LINES]:
-            output.line(f"  {output.visible(line)}")
-        if not full and len(lines) > _LINES:
-            output.line(f"  … {len(lines) - _LINES} more lines: --full")
-    output.line()
-    if told["state"] != "released":  # it is in no branch that a clone would bring
-        force = " --force" if told["gate"] and told["gate"]["verdict"] == "reject" else ""
-        output.line(f"to release it all the same: reef releases approve {told['id']}{force}{_only(scenario)}")
-        return
-    output.line("a copy that needs nothing of Reef:")
-    for command in told["clone"]:
-        output.line(f"  {output.visible(command)}")
-
-
-_LINES = 12
-
-
-def diff(
-    release: Annotated[str | None, Help("A release or a candidate; by default the head.")] = None,
-    *,
-    against: Annotated[str | None, Help("Another release, or `base`; by default what it was made from.")] = None,
-    scenario: Scenario = None,
-    as_json: AsJson = False,
-) -> None:
-    """Weights show as the hashes of their files."""
-    client = ensure_daemon(home())
-    path = f"/reef/releases/{segment(release or _head(client, scenario))}/diff"
-    told = client.get(path, against=against, scenario=scenario)
-    if as_json:
-        output.json(told)
-    elif told["diff"]:
-        output.line(output.visible(told["diff"].rstrip("\n")))
-    else:
-        diagnostics.say("no difference")
+        diagnostics.say(f"nothing here; all of them: reef releases list --state all{more}")
 
 
 def approve(
@@ -129,7 +71,7 @@ def approve(
     page = client.get("/reef/releases", limit=1, scenario=scenario)
     _say("released", client.post(f"{path}/approve", {"force": force}, scope=scenario), as_json)
     if page["pinned"]:
-        diagnostics.say(f"clients stay at {page['pinned']}, where they are held: reef releases unpin{_only(scenario)}")
+        diagnostics.say(f"clients stay at {page['pinned']}, where they are held: reef releases unpin{only(scenario)}")
     return ExitCode.OK
 
 
@@ -154,7 +96,7 @@ def rollback(
 ) -> int:
     """Requests in flight finish on what they started with. Nothing is lost: the release gone back from stays."""
     client = ensure_daemon(home())
-    _head(client, scenario)  # asking makes no sense where there is nothing to go back from, or to
+    head(client, scenario)  # asking makes no sense where there is nothing to go back from, or to
     if release is not None and release != "base":
         client.get(f"/reef/releases/{segment(release)}", scenario=scenario)
     where = release or "the release before"
@@ -176,7 +118,7 @@ def pin(
     first, as `reef releases rollback` does.
     """
     client = ensure_daemon(home())
-    told = client.get(f"/reef/releases/{segment(release or _head(client, scenario))}", scenario=scenario)
+    told = client.get(f"/reef/releases/{segment(release or head(client, scenario))}", scenario=scenario)
     again = not (told["head"] or told["pinned"])
     if again and not diagnostics.confirmed(f"Go back to {told['id']} ({scenario or 'default'})?", yes=yes):
         return _left()
@@ -193,7 +135,8 @@ def unpin(*, scenario: Scenario = None, as_json: AsJson = False) -> None:
         output.line(f"unpinned  {told['id']} serves")
 
 
-def _only(scenario: str | None) -> str:
+def only(scenario: str | None) -> str:
+    """The option that goes on in the same scenario."""
     return f" --scenario {shlex.quote(scenario)}" if scenario else ""
 
 
@@ -202,7 +145,8 @@ def _left() -> int:
     return ExitCode.FAILED
 
 
-def _head(client: Client, scenario: str | None) -> str:
+def head(client: Client, scenario: str | None) -> str:
+    """The id of what is released last. Raises NotFound."""
     page = client.get("/reef/releases", limit=1, scenario=scenario)
     if not page["items"]:
         raise NotFound(f"{scenario or 'default'!r} has no release yet", hint="reef releases list --state all")
@@ -232,4 +176,5 @@ def _row(release: dict[str, Any], pinned: str | None) -> tuple[object, ...]:
 
 def _holds(release: dict[str, Any]) -> list[str]:
     harness = any(path.startswith("harness/") for path in release["files"])
-    return [*(["harness"] if harness else []), *(["weights"] if release["weights"] else [])]
+    parts = {"harness": harness, "weights": release["weights"], "routing": "routing.json" in release["files"]}
+    return [name for name, there in parts.items() if there]

@@ -56,6 +56,7 @@ def test_forward(tmp_path: Path, number: int, release_id: str) -> None:
 
 @pytest.mark.parametrize(("number", "release_id"), [(2, "r2-00000000"), (0, "base"), (3, "r3-99999999")])
 def test_never_back_nor_sideways(tmp_path: Path, number: int, release_id: str) -> None:
+    """BUGS B219."""
     with pytest.raises(Untrusted, match="was in use already") as refused:
         active.forward(Active("r3-00000000", 3, {}), told(release_id, number), tmp_path / "active.json")
     assert "active.json" in str(refused.value.hint)

@@ -40,7 +40,9 @@ def test_every_one_that_comes_with_reef_is_whole(reef_home: Home) -> None:
 
 def test_a_persons_own(reef_home: Home) -> None:
     write(reef_home, "own", json.dumps(OWN))
+    write(reef_home, "My own (old)", json.dumps(OWN))  # no name that a command could take
     assert "own" in agent.names(reef_home)
+    assert not [name for name in agent.names(reef_home) if "old" in name]
     own = agent.load(reef_home, "own")
     assert (own.version, own.mode("isolated").environment["OTHER"]) == (None, None)
     with pytest.raises(NotFound, match="own has no mode 'overlay'"):

@@ -47,6 +47,8 @@ def test_reefs_python_or_a_newer_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     assert machine.find_python((3, 90)) is None
     newer = tmp_path / "python3.91"
-    newer.write_text("")
+    newer.write_text("#!/bin/sh\necho no such version >&2; exit 127\n")  # as pyenv's stubs do
     newer.chmod(0o700)
-    assert machine.find_python((3, 90)) == newer
+    assert machine.find_python((3, 90)) is None
+    newer.write_text("#!/bin/sh\necho /opt/python3.91\n")
+    assert machine.find_python((3, 90)) == Path("/opt/python3.91")

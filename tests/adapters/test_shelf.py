@@ -18,6 +18,7 @@ def put(place: Path, told: Delivery | None = None) -> Path:
 
 
 def test_a_release_is_read_only_and_made_once(tmp_path: Path) -> None:
+    """BUGS B217: nothing is ever rewritten under a session."""
     folder = put(tmp_path / "shelf")
     assert (folder / "a" / "b.md").read_bytes() == b"text\r\n"
     modes = {path.stat().st_mode & 0o777 for path in [folder, *folder.rglob("*")]}
@@ -77,6 +78,7 @@ def test_found_again_for_its_scenario_only(tmp_path: Path) -> None:
 
 
 def test_used_ones_stay_and_three_more(tmp_path: Path) -> None:
+    """BUGS B216: what a running session reads stays, however many releases come."""
     place = tmp_path / "shelf"
     folders = [put(place, base(f"s{i}")) for i in range(8)]
     for age, folder in enumerate(folders):

@@ -1,6 +1,8 @@
 """Feedback typed into real coding agents: a report on the right record, no model asked, and the work goes on."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,8 +13,9 @@ from tests.e2e.agents import AGENTS, Agent
 from tests.e2e.runs import AGAIN, PROMPT, Run, run_of
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import CODEX
-from tests.fakes import chain
-from tests.fakes.daemon import until
+from tests.fakes import chain, shapes
+from tests.fakes.daemon import REPOSITORY, until
+from tests.fakes.provider import Turn, bash
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +101,25 @@ def test_claude_code_that_asks_somebody_else_says_so() -> None:
         with terminal_of(run, "--settings", str(settings), REEF_TOKEN=run.daemon.agent_token) as terminal:
             enter(terminal, PROMPT, lambda: "nothing of this session reaches Reef" in terminal.screen())
         assert run.daemon.get("/reef/records")["items"] == []
+
+
+def test_reef_good_in_a_shell_of_a_run_is_about_that_run() -> None:
+    """Claude Code's own shell, in which a person may type as well (``! reef good``)."""
+    agent = AGENTS["claude-code"]
+    told = f"cd {REPOSITORY} && {sys.executable} -m reef_cli.main good"
+    with run_of(agent) as run:
+        run.provider.reply = lambda asked: (Turn("I ask Reef.", (bash(told),)), Turn("Said."))[
+            min(shapes.Messages(asked, 0).answered(), 1)
+        ]
+        environment = {"REEF_RUN": "run_mine", "REEF_SCENARIO": "default", "REEF_HOME": str(run.daemon.home.root)}
+        headers = {"ANTHROPIC_CUSTOM_HEADERS": "x-reef-tag-run: run_mine"}
+        words = run.agent.argv(run.root, *agent.ask, "rate yourself")
+        done = subprocess.run(
+            words, cwd=run.project, env=run.environment | environment | headers, stdin=subprocess.DEVNULL, timeout=180
+        )
+        assert done.returncode == 0
+        first = run.daemon.get("/reef/records?limit=200")["items"][-1]
+        assert reports(run) == [(first["receipt"], 1.0, None)], "the answer that asked for the shell"
 
 
 def hooks(run: Run) -> dict[str, Any]:

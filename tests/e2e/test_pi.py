@@ -202,7 +202,8 @@ def test_uninstalling_leaves_nothing_but_what_is_the_persons(installed: Installe
         assert refused.returncode == 6
         assert "not ended yet" in refused.stderr
     until(lambda: "running" in installed.reef("harness", "list", "--json").stdout, "it can be asked")
-    listed = json.loads(installed.reef("harness", "list", "--json").stdout)["items"][0]
+    rows = json.loads(installed.reef("harness", "list", "--json").stdout)["items"]
+    listed = next(row for row in rows if row["adapter"] == "pi")
     assert (listed["scenario"], listed["upgrade"], listed["running"]) == (SCENARIO, "auto", 0)
     assert listed["release"].startswith("r3-")
     done = installed.reef("harness", "uninstall", "--adapter", "pi", "--json")

@@ -12,7 +12,7 @@ class Paged(Client):
     def __init__(self) -> None:
         self.asked: list[object] = []
 
-    def get(self, path: str, **query: object) -> Any:
+    def get(self, path: str, /, **query: object) -> Any:
         self.asked.append(query["after"])
         n = int(str(query["after"]))
         return {"session": {"id": "ses_1"}, "records": [n], "after": str(n + 1) if n < 2 else None, "before": None}

@@ -205,6 +205,7 @@ def test_a_scenario_for_one_run(case: Case) -> None:
 
 
 def test_a_running_session_stays_on_its_release(case: Case) -> None:
+    """BUGS B216, B217."""
     case.publish()
     with case.running() as running:
         assert running.stdout is not None
@@ -404,6 +405,7 @@ def test_what_cannot_be_trusted_never_runs(alone: Case, lie: str) -> None:
 
 
 def test_an_older_release_is_refused_and_the_last_one_stays(case: Case) -> None:
+    """BUGS B219: signed once, long replaced."""
     case.publish()
     case.publish("job_2", {"rules.md": "Two.\n"})
     second = case.run().told["release"]

@@ -7,7 +7,7 @@ refs/reef-archive/NAME/…`` reads it with nothing of Reef.
 import hashlib
 from typing import Final
 
-from daemon.store.releases.chain import Chain
+from daemon.store.releases.blame import Blaming
 from daemon.store.releases.git import NONE, Move
 from daemon.store.releases.links import CANDIDATES, HEADS, pin_of, ref_of
 from daemon.store.releases.objects import Reader
@@ -15,7 +15,7 @@ from daemon.store.releases.objects import Reader
 ARCHIVE: Final = "refs/reef-archive/"
 
 
-class Archiving(Chain):
+class Archiving(Blaming):
     """`Chain` with the way out of it. Blocking: call it off the event loop."""
 
     def archive(self, scenario: str) -> str | None:

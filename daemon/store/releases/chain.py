@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from daemon.core import harness
 from daemon.core.errors import BadWeights, Untrusted
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
 from daemon.store.pages import page_size
@@ -163,7 +164,10 @@ class Chain(Links):
         return rows[:count]
 
     def files(self, release: Release) -> dict[str, str]:
-        """The harness: path below ``harness/`` → text. Raises Untrusted."""
+        """The harness: path below ``harness/`` (one that `daemon.core.harness` knows) → text. Raises Untrusted."""
+        for path in release.files:
+            if path.startswith(_HARNESS) and harness.entry(path.removeprefix(_HARNESS)) is None:
+                raise Untrusted(f"{release.id}: {path[:200]!r} is not a path for a harness", hint="update Reef")
         with Reader(self._repository) as reader:
             snapshot = self._again(reader, release)
             return {
@@ -171,6 +175,17 @@ class Chain(Links):
                 for path, blob in sorted(snapshot.blobs.items())
                 if path.startswith(_HARNESS)
             }
+
+    def routing(self, release: Release) -> dict[str, str]:
+        """Which model answers when another is asked for; empty: each its own. Raises Untrusted."""
+        if harness.ROUTING not in release.files:
+            return {}
+        with Reader(self._repository) as reader:
+            text = reader.get(self._again(reader, release).blobs[harness.ROUTING], "blob").decode()
+        try:
+            return harness.routing(text)
+        except ValueError as error:
+            raise Untrusted(f"{release.id}: {error}", hint="update Reef") from None
 
     def lora(self, release: Release) -> LoraFile | None:
         """The LoRA adapter of a release or candidate, every byte checked; None where the model answers alone.
@@ -194,7 +209,7 @@ class Chain(Links):
         return snapshot.manifest, snapshot.signature
 
     def diff(self, scenario: str, id: str, against: str | None = None) -> str:
-        """A unified diff of harness and weights, by default against what the release was made from."""
+        """A unified diff of harness, weights and routing, by default against what the release was made from."""
         with Reader(self._repository) as reader:
             tip = self._tip(reader, scenario)
             new = self._find(reader, scenario, id, tip)

@@ -57,12 +57,29 @@ def content(writer: Writer, objects: lfs.Objects, candidate: Candidate, parent: 
         raw = text.encode()
         blobs[full], files[full] = writer.blob(raw), hashlib.sha256(raw).hexdigest()
     texts.check_tree(files)
+    if candidate.routing is not None:
+        _put_routing(candidate, writer, blobs, files)
     if files == before and candidate.lora is None:
         raise RecipeError(f"nothing in it is different from {candidate.parent}", hint="reef releases show")
     weights = parent.release.weights if parent else None
     if candidate.lora is not None:
         weights = put_weights(candidate, writer, objects, blobs=blobs, files=files)
     return Content(blobs, files, weights)
+
+
+def _put_routing(candidate: Candidate, writer: Writer, blobs: dict[str, str], files: dict[str, str]) -> None:
+    if candidate.recipe != PERSON:
+        raise RecipeError(f"{harness.ROUTING}: which model answers is the person's own to change")
+    blobs.pop(harness.ROUTING, None)
+    files.pop(harness.ROUTING, None)
+    if candidate.routing:
+        text = harness.dump_routing(candidate.routing)
+        try:
+            harness.routing(text)
+        except ValueError as error:
+            raise RecipeError(f"{harness.ROUTING}: {error}") from None
+        raw = text.encode()
+        blobs[harness.ROUTING], files[harness.ROUTING] = writer.blob(raw), hashlib.sha256(raw).hexdigest()
 
 
 def described(candidate: Candidate, gate: GateResult | None, state: ReleaseState, note: str) -> Release:

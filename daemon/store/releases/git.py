@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,8 +22,9 @@ from daemon.core.paths import private_directory, write_private
 
 NONE: Final = "0" * 40
 _TIMEOUT: Final = 120.0
+_NOTHING: Final[Mapping[str, str]] = {}
 INSTALL: Final = "install git: releases are kept in a Git repository"
-#: Loose objects from which on `Repository.tidy` packs them.
+#: Loose objects from which on they are packed.
 _MANY: Final = 4096
 
 
@@ -95,31 +96,41 @@ class Repository:
                 if name.endswith(".lock"):
                     Path(folder, name).unlink(missing_ok=True)
 
-    def run(self, *words: str, data: bytes = b"", lock: int | None = None) -> bytes:
-        """Run git; its stdout. Raises StoreError with git's own words."""
-        done = self._git(words, data, lock)
+    def run(
+        self, *words: str, data: bytes = b"", lock: int | None = None, seconds: float = _TIMEOUT,
+        beside: Mapping[str, str] = _NOTHING,
+    ) -> bytes:  # fmt: skip
+        """Run git, at most so many ``seconds``, with variables ``beside`` its environment; its stdout.
+
+        Raises StoreError with git's own words.
+        """
+        done = self._git(words, data, lock, seconds=seconds, beside=beside)
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            why = said[-1] if said else _ended(done.returncode)
+            why = next((line for line in said if line.startswith(("fatal:", "error:"))), said[-1] if said else "")
+            why = why or _ended(done.returncode)
             raise StoreError(f"git {words[0]} in {self.path}: {why}", hint="reef doctor")
         return done.stdout
 
-    def _git(self, words: Sequence[str], data: bytes, lock: int | None) -> "subprocess.CompletedProcess[bytes]":
+    def _git(
+        self, words: Sequence[str], data: bytes, lock: int | None, *, seconds: float = _TIMEOUT,
+        beside: Mapping[str, str] = _NOTHING,
+    ) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
         try:
             return subprocess.run(
                 ["git", *words],
                 input=data,
                 capture_output=True,
-                timeout=_TIMEOUT,
+                timeout=seconds,
                 check=False,
                 cwd=self.path,
-                env=environment(self.path),
+                env={**environment(self.path), **beside},
                 pass_fds=() if lock is None else (lock,),
             )
         except FileNotFoundError as error:
             raise StoreError("git is not installed", hint=INSTALL) from error
         except subprocess.TimeoutExpired as error:
-            raise StoreError(f"git {words[0]} has not ended for {_TIMEOUT:.0f} s", hint="reef doctor") from error
+            raise StoreError(f"git {words[0]} has not ended for {seconds:.0f} s", hint="reef doctor") from error
 
     def move(self, moves: Sequence[Move], lock: int) -> None:
         """Move refs, all or none. Raises Conflict when one of them is not at its ``old`` any more."""
@@ -158,16 +169,10 @@ class Repository:
         if not (self.path / branch).exists():
             self.run("symbolic-ref", branch, ref)
 
-    def tidy(self) -> bool:
-        """Pack loose objects when there are many: only here and only under the lock (`git gc` beside a publisher
-        deletes what that one is about to name). Whether it did.
-        """
+    def is_full(self) -> bool:
+        """Whether there are so many loose objects that packing them is worth it."""
         sample = self.path / "objects" / "17"  # names are hashes: one folder of 256 tells how full all are
-        if not sample.is_dir() or len(list(sample.iterdir())) * 256 < _MANY:
-            return False
-        with self.locked() as lock:
-            self.run("gc", "--quiet", lock=lock)
-        return True
+        return sample.is_dir() and len(list(sample.iterdir())) * 256 >= _MANY
 
 
 def _configuration(allowed_signers: Path) -> str:

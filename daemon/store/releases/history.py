@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from daemon.core.errors import StoreError
+from daemon.core.harness import ROUTING
 from daemon.store.releases.git import environment
 
 if TYPE_CHECKING:
     from git import Repo
 
 _EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_SHOWN: Final = ("harness", "weights", ROUTING)
 
 
 @contextmanager
@@ -46,4 +48,4 @@ def diff(path: Path, old: str | None, new: str | None) -> str:
     with _opened(path) as repo:
         words = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--src-prefix=", "--dst-prefix=")
         sides = (old or _EMPTY_TREE, new or _EMPTY_TREE)
-        return str(repo.git.diff(*words, *sides, "--", "harness", "weights", strip_newline_in_stdout=False))
+        return str(repo.git.diff(*words, *sides, "--", *_SHOWN, strip_newline_in_stdout=False))

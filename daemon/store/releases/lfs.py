@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import time
+from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -116,6 +117,15 @@ class Objects:
                 hint="reef releases rollback",
             )
         return path
+
+    def collect(self, wanted: Set[str], young_seconds: float) -> int:
+        """Remove the objects that nobody wants and that are not young; how many that were."""
+        gone = 0
+        for path in self._objects.glob("??/??/*"):
+            if path.name not in wanted and time.time() - path.stat().st_mtime > young_seconds:
+                path.unlink()
+                gone += 1
+        return gone
 
     def sweep(self) -> None:
         """Remove what a killed copy left behind; one that goes on is younger than a day."""

@@ -19,6 +19,7 @@ from daemon.core.releases import BASE_RELEASE, Release, ReleaseState
 from daemon.core.sshsig import Signer
 from daemon.store.releases import commits, history, lfs, manifest
 from daemon.store.releases.commits import Snapshot
+from daemon.store.releases.done import Done
 from daemon.store.releases.git import Repository
 from daemon.store.releases.objects import Reader
 from daemon.store.releases.seen import Seen
@@ -64,6 +65,7 @@ class Links:
         self._repository = repository
         self._signer = signer
         self._lfs = lfs.Objects(repository.path)
+        self._done = Done(repository)
         self._seen = Seen(home.releases_seen)
 
     @property

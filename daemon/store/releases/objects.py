@@ -19,6 +19,7 @@ from daemon.store.releases.git import INSTALL, Repository, environment, store_er
 
 _FILE_MODE: Final = "100644"
 _TREE_MODE: Final = "40000"
+_TRIES: Final = 10
 _DEEPEST: Final = 8  # a release has three levels
 
 
@@ -55,7 +56,8 @@ class Writer:
     def settle(self) -> None:
         """Make what was put durable: the files are, their names are not yet."""
         for folder in self._folders:
-            sync_folder(folder)
+            with suppress(FileNotFoundError):  # all of it was packed meanwhile
+                sync_folder(folder)
 
     def _put(self, kind: str, content: bytes) -> str:
         whole = f"{kind} {len(content)}\0".encode() + content
@@ -67,11 +69,20 @@ class Writer:
             os.utime(path)  # there already; young again, so that no `gc` thinks it is forgotten
             return name
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            write_new(path, zlib.compress(whole, 1), folder / f"tmp_obj_{os.urandom(8).hex()}")
+            self._write(path, zlib.compress(whole, 1))
         except OSError as error:
             raise store_error(error, path) from error
         return name
+
+    def _write(self, path: Path, data: bytes) -> None:
+        for last in (*(False for _ in range(_TRIES)), True):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            try:
+                write_new(path, data, path.parent / f"tmp_obj_{os.urandom(8).hex()}")
+                return
+            except FileNotFoundError:  # a `gc` beside us takes away folders that are empty
+                if last:
+                    raise
 
 
 def write_new(path: Path, data: bytes, temporary: Path) -> None:

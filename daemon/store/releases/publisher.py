@@ -25,19 +25,19 @@ from daemon.core.releases import (
     ReleaseState,
 )
 from daemon.store.releases import commits
-from daemon.store.releases.archive import Archiving
 from daemon.store.releases.commits import Snapshot
 from daemon.store.releases.content import LONGEST_REASON, acts, content, described
 from daemon.store.releases.git import NONE, Move, Repository
 from daemon.store.releases.links import CANDIDATES, HEADS, Tip, pin_of, ref_of
 from daemon.store.releases.objects import Reader, Writer
+from daemon.store.releases.remote import Pushing
 
 _JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 #: Tips that were cut off, because they could not be proved, when the chain went on without them.
 _CUT: Final = "refs/reef-cut/"
 
 
-class Releases(Archiving):
+class Releases(Pushing):
     """All scenarios' releases of one home. Blocking: call it off the event loop; safe beside other processes."""
 
     @classmethod
@@ -73,6 +73,7 @@ class Releases(Archiving):
         with self._repository.locked() as lock, Reader(self._repository) as reader:
             if known := self._known(reader, candidate):
                 return known
+            commits.verified(reader, made.commit, self._signer.public)  # a `gc` since may have taken what nothing named
             self._repository.move([Move(CANDIDATES + candidate.job, made.commit, NONE)], lock)
         return made.release
 
@@ -169,11 +170,6 @@ class Releases(Archiving):
                 self._repository.move([Move(name, NONE, held)], lock)
         return held is not None
 
-    def tidy(self) -> None:
-        """Housekeeping, once a start: pack objects when there are many, drop what killed writers left."""
-        self._repository.tidy()
-        self._lfs.sweep()
-
     # -- under the lock -----------------------------------------------------------------------------
 
     def _extend(
@@ -214,8 +210,8 @@ class Releases(Archiving):
         """The release of the chain that a job led to."""
         if tip.head is None:
             return None
-        told = self._repository.run("log", "-1", "-E", f"--grep=^Reef-Job: {job}$", "--format=%H", tip.head.commit)
-        return self._proved(reader, scenario, told.decode().strip()) if told else None
+        name = self._done.commit_of(scenario, tip.head.commit, job)
+        return self._proved(reader, scenario, name) if name else None
 
     def _known(self, reader: Reader, candidate: Candidate) -> Release | None:
         if name := self._repository.ref(CANDIDATES + candidate.job):

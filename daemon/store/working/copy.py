@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from daemon.store.working.tree import Problem
 #: Beside the copies, so that nothing of ours lies in a folder that a person edits.
 _STATES: Final = ".reef"
 _LARGEST: Final = 1_000_000
+#: A file that nobody has written to for so long is whole.
+QUIET_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,15 @@ class WorkingCopy:
             self._put(path, release.get(path), files.get(path))
         kept = {path: one for path, one in state.conflicts.items() if path not in paths}
         return self.save(replace(state, settling=None, conflicts=kept))
+
+    def being_saved(self, paths: Iterable[str]) -> bool:
+        """Whether one of them was written so lately that there may be more to come: an editor empties a file first."""
+        now = time.time()
+        for path in paths:
+            with suppress(OSError):
+                if 0 <= now - (self.root / path).lstat().st_mtime < QUIET_SECONDS:
+                    return True
+        return False
 
     def remove(self) -> None:
         """The folder and all that is known of it."""

@@ -90,6 +90,29 @@ def test_a_config_that_is_none_is_told_why(text: str, what: str) -> None:
         harness.config(text)
 
 
+def test_routing_says_which_model_answers() -> None:
+    models = {"claude-sonnet-5": "openrouter/x-ai/grok", "gpt-5": "default"}
+    assert harness.routing(harness.dump_routing(models)) == models
+    assert harness.routing('{"models": {}}') == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[]", "not an object"),
+        ("{}", "has no .*models"),
+        ('{"models": []}', "has no .*models"),
+        ('{"models": {"a": 1}}', "1 is no model's name"),
+        ('{"models": {"a b": "c"}}', "'a b' is no model's name"),
+        ('{"models": {"a": "https://elsewhere/x y"}}', "is no model's name"),
+        ('{"models": {}, "engines": {}}', "'engines' is not let in"),
+    ],
+)
+def test_a_routing_that_is_none_is_told_why(text: str, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        harness.routing(text)
+
+
 def test_servers_are_commands_or_addresses() -> None:
     text = """{"mcpServers": {
         "web": {"url": "https://example.com/mcp", "headers": {"authorization": "Bearer x"}},

@@ -96,6 +96,8 @@ def test_feedback_is_about_the_sessions_last_answer_in_its_scenario(daemon: Runn
     last = ask(daemon, SESSION, "two", "work")
     ask(daemon, "another", "three", "work")
     assert hook(daemon, "scenario=work", **prompt("/good"))["reason"].endswith(last)
+    response = daemon.open(HOOK, COMMON | prompt("/bad"), headers={"x-reef-scenario": "work"})
+    assert json.loads(response.read())["reason"].endswith(last), "as a wrapper's address says it"
 
 
 def test_a_session_without_an_answer_says_so(daemon: RunningDaemon) -> None:

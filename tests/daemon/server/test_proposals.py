@@ -50,6 +50,21 @@ def test_a_persons_proposal_waits_and_can_be_seen_and_approved(daemon: RunningDa
     assert served["files"] == files
 
 
+def test_a_person_may_say_which_model_answers_and_an_agent_may_not(daemon: RunningDaemon, provider: Provider) -> None:
+    status, told = person(daemon, "r", routing={"m": "another"})
+    assert (status, list(told["files"])) == (201, ["routing.json"])
+    daemon.control("POST", f"/reef/releases/{told['id']}/approve", {"scenario": "r"})
+    daemon.post(
+        "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "x"}]}, x_reef_scenario="r"
+    )
+    assert provider.requests[-1].json()["model"] == "another"
+    status, told = agent(daemon, "r", files={"rules.md": "x\n"}, routing={"m": "mine"})
+    assert (status, "person's own" in told["error"]["message"]) == (400, True)
+    wrong: tuple[object, ...] = ([], {"m": 1}, "m")
+    assert [person(daemon, "r", routing=routing)[0] for routing in wrong] == [400, 400, 400]
+    assert person(daemon, "r", routing={"a b": "c"})[0] == 422
+
+
 def test_a_file_is_removed_by_null_and_a_whole_tree_removes_the_rest(daemon: RunningDaemon) -> None:
     chain.publish(daemon.home, "job_w1", scenario="w")
     _, told = person(daemon, "w", files={"rules.md": None})

@@ -258,6 +258,20 @@ def test_a_pin_holds_requests_status_and_what_clients_get(daemon: RunningDaemon,
     assert daemon.control("POST", "/reef/releases/unpin", {"scenario": "empty"})[0] == 409
 
 
+def test_a_releases_routing_chooses_the_model(daemon: RunningDaemon, store: Releases, provider: Provider) -> None:
+    made = replace(candidate("person-r", scenario="routed", harness={}), recipe=PERSON, routing={"m": "other-model"})
+    waits = store.propose(made, None)
+    _, release = approve(daemon, waits.id, "routed")
+    assert ask(daemon, "routed") == release["id"]
+    assert provider.requests[-1].json()["model"] == "other-model"
+    ask(daemon, "unrouted")
+    assert provider.requests[-1].json()["model"] == "m"
+    assert daemon.get(f"/reef/releases/{release['id']}?scenario=routed")["routing"] == {"m": "other-model"}
+    daemon.control("POST", "/reef/releases/rollback", {"scenario": "routed"})
+    ask(daemon, "routed")
+    assert provider.requests[-1].json()["model"] == "m"
+
+
 def test_what_can_act_waits_for_a_person_who_is_not_the_agent(daemon: RunningDaemon, store: Releases) -> None:
     harness = {"mcp.json": '{"mcpServers": {"a": {"command": "a"}}}'}
     waits = store.propose(replace(candidate("person-1", scenario="acts", harness=harness), recipe=PERSON), None)

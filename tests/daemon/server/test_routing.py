@@ -88,3 +88,20 @@ def test_engines_are_asked_in_the_order_given_by_the_names_they_have_for_the_mod
 def test_every_engine_is_listed_once(reef_home: Home) -> None:
     assert [engine.name for engine in router(reef_home, TWO).engines()] == ["embedded", "openai", "anthropic"]
     assert RemoteConfig().api == "openai"
+
+
+@pytest.mark.parametrize(
+    ("instead", "engine", "model"),
+    [
+        ("anthropic/claude-opus", "anthropic", "claude-opus"),  # a provider by its name
+        ("claude-opus", "anthropic", "claude-opus"),  # a model as the configuration has it
+        ("gpt-6", "openai", "gpt-6"),  # one that only the default engine may know
+        ("x-ai/grok", "openai", "x-ai/grok"),  # not every slash is a provider's
+        ("local-small", "embedded", None),
+    ],
+)
+def test_a_releases_routing_comes_first(reef_home: Home, instead: str, engine: str, model: str | None) -> None:
+    found = router(reef_home, TWO)
+    target = found.choose("asked", Dialect.CHAT, {"asked": instead})
+    assert (target.engine.name, target.model) == (engine, model)
+    assert found.choose("asked", Dialect.CHAT, {"other": instead}).model is None

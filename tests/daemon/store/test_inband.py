@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from daemon.core.records import Message, Role, Text, ToolResult
 from daemon.store.inband import Said, read, said, without
+from daemon.store.person import written
 from daemon.store.titles import title
 
 
@@ -26,6 +27,8 @@ from daemon.store.titles import title
         ("reef-good.py fails", None),
         ("reef-good-enough", None),
         ("reef-good, thanks", None),
+        ('reef-good"', None),
+        ('"reef-goods"', None),
         ("Reef-Good", None),
         ("a reef-good", None),
         ("-reef-good", None),
@@ -95,7 +98,7 @@ def test_whatever_is_said_is_read_or_is_not(text: str) -> None:
     if found is not None:
         assert text.find(f"reef-{found.word}") >= 0
         assert found.text == found.text.strip()
-        assert found.text in text
+        assert found.text in written(text)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant", "tool"]), _PIECES | st.just("Reef: ok"))))

@@ -79,6 +79,13 @@ def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
     assert home.agents.is_dir()
 
 
+def test_on_the_persons_configuration_nothing_is_left(home: Home, reef: Reef) -> None:
+    agents.install(home, mode="overlay")
+    agents.run(home)
+    assert reef("harness", "uninstall", "--json").json() == {"adapter": "pi", "kept": []}
+    assert not (home.agents / "pi").exists()
+
+
 def test_not_while_it_runs(home: Home, reef: Reef) -> None:
     words = [agents.command(home), "--wait"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
@@ -86,7 +93,7 @@ def test_not_while_it_runs(home: Home, reef: Reef) -> None:
         running.stdout.readline()
         result = reef("harness", "uninstall")
         assert result.code == ExitCode.STALE
-        assert "1 run of reef-pi has not ended yet" in result.err
+        assert "1 run of pi has not ended yet" in result.err
         assert listed(reef)["running"] == 1
         running.communicate("")
     assert reef("harness", "uninstall").code == 0

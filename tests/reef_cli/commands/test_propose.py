@@ -37,6 +37,15 @@ def test_a_folder_becomes_a_proposal_and_a_release(cli: Reef, tmp_path: Path) ->
     assert cli("releases", "approve", id, "--scenario", "f", "--yes").code == ExitCode.OK
 
 
+def test_a_route_is_proposed_and_shown(cli: Reef) -> None:
+    told = cli("harness", "route", "gpt-5=other", "gpt-4=default", "--scenario", "r")
+    id = told.out.split()[1]
+    shown = cli("releases", "show", id, "--scenario", "r").out
+    assert "routing   gpt-5: other answers" in shown
+    assert '+    "gpt-4": "default"' in cli("releases", "diff", id, "--scenario", "r").out
+    assert cli("harness", "route", "gpt-5").code == ExitCode.USAGE
+
+
 def test_a_file_knows_its_place_by_the_end_of_its_path(cli: Reef, tmp_path: Path) -> None:
     put(tmp_path / "notes", **{"skills/greet/SKILL.md": SKILL, "rules.md": "Be brief.\n"})
     files = [str(tmp_path / "notes" / "skills" / "greet" / "SKILL.md"), str(tmp_path / "notes" / "rules.md")]

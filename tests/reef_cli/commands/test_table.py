@@ -6,7 +6,7 @@ import pytest
 
 from daemon.core import fields
 from reef_cli.commands import COMMANDS, Group
-from reef_cli.commands.__main__ import agents, table, updated
+from reef_cli.commands.__main__ import agents, table, updated, wrapped
 from reef_cli.tui import keys
 
 README = Path(__file__).parents[3] / "README.md"
@@ -19,7 +19,8 @@ def test_every_verb_has_a_row_with_its_arguments() -> None:
 
 
 def test_only_what_stands_between_the_markers_changes() -> None:
-    contents = {"agents": agents(), "commands": table(), "fields": fields.markdown(), "keys": keys.markdown()}
+    contents = {"agents": agents(), "wrapped": wrapped(), "commands": table()}
+    contents |= {"fields": fields.markdown(), "keys": keys.markdown()}
     old = "".join(f"before {name}\n<!-- {name} -->\nold\n<!-- /{name} -->\nafter\n" for name in contents)
     new = "".join(
         f"before {name}\n<!-- {name} -->\n{text}\n<!-- /{name} -->\nafter\n" for name, text in contents.items()

@@ -124,7 +124,7 @@ async def _inside(seen: Seen, place: Place) -> AsyncIterator[str]:
             yield f"curl in {name}"
             if name == "raw":
                 await seen.press("tab")
-                await seen.until(lambda: "response of" in seen.screen, "the response")
+                await seen.until(lambda: _begins(seen, "response of"), "the response")
                 yield "response"
             await back(seen, place)
         for name, key in (("note on it", "c"), ("score of it", "v"), ("task of it", "t")):
@@ -148,6 +148,11 @@ def at(seen: Seen, place: Place) -> bool:
 
 def rows(seen: Seen) -> bool:
     return isinstance(seen.app.screen, Panel) and bool(seen.app.screen.list.window.rows)
+
+
+def _begins(seen: Seen, text: str) -> bool:
+    """In any width."""
+    return rows(seen) and seen.panel.list.window.rows[0].cells[0].startswith(text)
 
 
 async def back(seen: Seen, place: Place) -> None:

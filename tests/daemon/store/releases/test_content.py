@@ -1,5 +1,6 @@
 """What a candidate may hold: text of a recipe, more of a person, and what can act only with a yes to it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from daemon.core.errors import GateRefused, RecipeError
 from daemon.core.releases import PERSON, Candidate, Release, ReleaseKind, ReleaseState
 from daemon.store.releases import Releases
 from daemon.store.releases.content import acts
+from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import ACCEPTED, candidate, released
 
 MCP = '{"mcpServers": {"docs": {"command": "docs"}}}'
@@ -57,6 +59,22 @@ def test_a_recipe_neither_makes_nor_takes_away_what_is_more_than_text(
         releases.propose(candidate("job_2", head.id, harness=dict.fromkeys(harness)), ACCEPTED)
     after = released(releases, "job_3", head.id)
     assert releases.files(after) == {**harness, "rules.md": "- rule of job_3\n"}
+
+
+def test_a_person_may_change_which_model_answers(releases: Releases, git: Git) -> None:
+    models = {"gpt-5": "openrouter/grok"}
+    head = releases.publish(releases.propose(replace(persons("person-1"), routing=models), None), "base")
+    assert (releases.routing(head), set(head.files)) == (models, {"routing.json"})
+    assert json.loads(git("show", "refs/reef/default:routing.json")) == {"models": models}
+    assert '+    "gpt-5": "openrouter/grok"' in releases.diff("default", head.id)
+    after = released(releases, "job_1", head.id)
+    assert releases.routing(after) == models
+    bare = releases.publish(releases.propose(replace(persons("person-2", after.id), routing={}), None), after.id)
+    assert (releases.routing(bare), "routing.json" in bare.files) == ({}, False)
+    assert releases.routing(releases.rollback("default", head.id)) == models
+    for routing, recipe, what in (({"a b": "c"}, PERSON, "no model's name"), (models, "playbook", "person's own")):
+        with pytest.raises(RecipeError, match=what):
+            releases.propose(replace(candidate("job_9"), routing=routing, recipe=recipe), None)
 
 
 def test_files_that_do_not_fit_together_are_refused(releases: Releases) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -104,23 +105,44 @@ def test_a_ref_is_found_loose_or_packed(repository: Repository, git: Git, packed
     assert repository.ref("refs/reef/sxt") is None
 
 
-def test_many_objects_are_packed_and_few_are_not(repository: Repository, git: Git) -> None:
+def test_folders_that_a_gc_takes_away_meanwhile_stop_nobody(repository: Repository) -> None:
+    """``git gc`` removes each folder of objects that is empty, at any moment."""
+    stop = threading.Event()
+
+    def sweep() -> None:
+        while not stop.is_set():
+            for folder in (repository.path / "objects").glob("??"):
+                with suppress(OSError):
+                    folder.rmdir()
+
+    sweeping = threading.Thread(target=sweep)
+    sweeping.start()
+    try:
+        for number in range(300):
+            writer = Writer(repository)
+            name = writer.blob(b"%d" % number)
+            path = repository.path / "objects" / name[:2] / name[2:]
+            assert path.exists()
+            path.unlink()
+            writer.settle()
+    finally:
+        stop.set()
+        sweeping.join()
+
+
+def test_many_objects_are_worth_packing(repository: Repository) -> None:
     writer = Writer(repository)
     first = commit(writer, writer.tree({}))
     with repository.locked() as lock:
         repository.move([Move("refs/reef/s", first, NONE)], lock)
-    assert not repository.tidy()
+    assert not repository.is_full()
     number = 0
     while len(list((repository.path / "objects/17").glob("*"))) < 16:
         content = b"%d" % number
         if hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest().startswith("17"):
             writer.blob(content)
         number += 1
-    (repository.path / "gc.pid").write_text("1 elsewhere")  # left by a killed one
-    assert repository.tidy()
-    assert repository.ref("refs/reef/s") == first
-    assert not (repository.path / "refs/reef/s").exists()
-    assert git("fsck", "--strict", "--no-dangling") == ""
+    assert repository.is_full()
 
 
 def test_a_changed_configuration_is_put_right(reef_home: Home, repository: Repository, git: Git) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 
 from daemon.core.errors import StoreError
 from daemon.core.paths import Home
+from daemon.core.releases import Release
 from daemon.store.releases import Releases
 from tests.conftest import ROOT
 from tests.daemon.store.releases.conftest import Git, git_of
@@ -69,8 +70,12 @@ class Publisher:
 PATIENCE = 100.0
 
 
-def publish(home: Home, workers: int, each: int, a_kill_each: int = 0) -> list[Publisher]:
-    """``a_kill_each``: so many releases told of, on average, between two kills; 0: none."""
+def publish(
+    home: Home, workers: int, each: int, a_kill_each: int = 0, *, beside: Callable[[], object] = lambda: None
+) -> list[Publisher]:
+    """``a_kill_each``: so many releases told of, on average, between two kills; 0: none. ``beside``: done again and
+    again meanwhile.
+    """
     publishers = [Publisher(home, f"w{number}", each) for number in range(workers)]
     waiting = list(publishers)
     chance = random.Random(7)
@@ -85,6 +90,7 @@ def publish(home: Home, workers: int, each: int, a_kill_each: int = 0) -> list[P
             time.sleep(chance.random() * 0.1)
             chance.choice(waiting).kill(with_git=chance.random() < 0.5)
         time.sleep(0.02)
+        beside()
     return publishers
 
 
@@ -108,6 +114,20 @@ def check(home: Home, publishers: list[Publisher]) -> None:
     assert git("rev-list", "--count", "--min-parents=2", "refs/reef/default") == "0"
     assert git("fsck", "--strict", "--no-dangling") == ""
     assert int(git("rev-list", "--count", "refs/reef/default")) == len(rows)
+    check_signatures(home, rows)
+
+
+def check_signatures(home: Home, rows: list[Release], many: int = 40) -> None:
+    """Ours are proved by `Releases.list` on every commit; git's and ssh-keygen's word on some of them."""
+    git, allowed = git_of(home), home.release_key.with_name(f"{home.release_key.name}.allowed")
+    some = random.Random(7).sample(rows, min(many, len(rows)))
+    git("verify-commit", *(str(row.commit) for row in some))
+    words = ("ssh-keygen", "-Y", "verify", "-f", str(allowed), "-I", "reef", "-n", "reef-release", "-s")
+    for row in some:
+        signature = home.run / "signature"
+        signature.write_text(git("show", f"{row.commit}:release.json.sig") + "\n")
+        manifest = git("show", f"{row.commit}:release.json") + "\n"
+        subprocess.run([*words, str(signature)], input=manifest.encode(), check=True, capture_output=True)
 
 
 def test_four_processes_publish_one_chain(memory_home: Home) -> None:
@@ -116,6 +136,7 @@ def test_four_processes_publish_one_chain(memory_home: Home) -> None:
 
 
 def test_killed_processes_lose_nothing_and_stop_nobody(memory_home: Home) -> None:
+    """BUGS B207: kill -9 in the middle of whatever it was."""
     publishers = publish(memory_home, 3, 15, a_kill_each=5)
     assert sum(publisher.kills for publisher in publishers) >= 1
     check(memory_home, publishers)
@@ -128,7 +149,20 @@ def test_a_thousand_releases_by_four_processes_under_fire(memory_home: Home) -> 
     check(memory_home, publishers)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif("REEF_SOAK" not in os.environ, reason="REEF_SOAK=10000 publishes so many: a quarter of an hour")
+def test_a_soak_of_eight_processes_under_fire(memory_home: Home) -> None:
+    count = int(os.environ["REEF_SOAK"])
+    began = time.monotonic()
+    publishers = publish(memory_home, 8, count // 8, a_kill_each=12)
+    kills, seconds = sum(publisher.kills for publisher in publishers), time.monotonic() - began
+    print(f"{count} releases by 8 processes, {kills} kills, {seconds:.0f} s")
+    assert kills >= count // 50
+    check(memory_home, publishers)
+
+
 def test_a_lock_that_a_killed_git_left_is_swept(releases: Releases, git: Git) -> None:
+    """BUGS B207."""
     first = released(releases, "job_1")
     for name in ("refs/reef/default.lock", "packed-refs.lock", "refs/reef-candidates/job_2.lock"):
         (releases.path / name).touch()
@@ -151,6 +185,7 @@ def test_packing_moves_refs_and_breaks_nothing(releases: Releases, git: Git) -> 
 def test_a_persons_git_configuration_and_hooks_do_not_run(
     reef_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """BUGS B209: nor is it written."""
     hook = tmp_path / "hooks" / "reference-transaction"
     hook.parent.mkdir()
     hook.write_text(f"#!/bin/sh\necho ran >>{tmp_path}/ran\nexit 1\n")
@@ -169,6 +204,7 @@ def test_a_persons_git_configuration_and_hooks_do_not_run(
     assert releases.diff("default", second.id)
     assert len(releases.list("default")[0]) == 2
     assert not (tmp_path / "ran").exists()
+    assert (tmp_path / ".gitconfig").read_text().startswith("[core]")
 
 
 @contextmanager

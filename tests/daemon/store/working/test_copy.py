@@ -1,5 +1,6 @@
 """A working copy on disk: made, brought from release to release, edited meanwhile, killed at any moment."""
 
+import os
 import random
 import signal
 import stat
@@ -78,6 +79,14 @@ def test_b192_a_new_release_updates_what_was_not_touched_and_keeps_what_was(copi
     assert [path for path in (copied.root.parent / ".reef").rglob("*") if path.is_file()] == [
         copied.root.parent / ".reef" / "work%2Fapi" / "state.json"
     ]
+
+
+def test_a_file_that_was_written_just_now_may_not_be_whole(copied: WorkingCopy) -> None:
+    assert copied.being_saved(["rules.md"])
+    for age, expected in ((60, False), (-60, False)):  # a clock that was set back is no reason to wait
+        moment = time.time() - age
+        os.utime(copied.root / "rules.md", (moment, moment))
+        assert copied.being_saved(["rules.md", "gone.md"]) is expected
 
 
 def test_folders_that_are_empty_go_and_giving_up_takes_the_releases_text(copied: WorkingCopy) -> None:
