@@ -150,7 +150,7 @@ class Late(Client):
         self.go_on = go_on
         self.came: list[str] = []
 
-    def get(self, path: str, **query: object) -> Any:
+    def get(self, path: str, /, **query: object) -> Any:
         found = super().get(path, **query)
         if path.startswith(self.held):
             assert self.go_on.wait(60)
