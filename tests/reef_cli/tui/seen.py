@@ -105,12 +105,13 @@ class Seen:
         raise AssertionError(f"no line with {text!r}; the screen:\n{self.screen}")
 
     async def until(self, condition: Callable[[], object], what: str = "it") -> None:
-        """Wait on a condition, never on the clock."""
+        """Wait on a condition, never on the clock; and for what else is on its way then."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not happen; the screen:\n{self.screen}"
             await self._draw()
             await asyncio.sleep(_LOOK_SECONDS)
+        await self.settle(_KEY_SECONDS)
 
     async def shows(self, *texts: str) -> None:
         for text in texts:

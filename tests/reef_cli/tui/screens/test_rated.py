@@ -39,7 +39,7 @@ def note(served: Served, receipt: str, text: str) -> None:
 
 
 async def at(seen: Seen, title: str) -> None:
-    await seen.until(lambda: title in seen.marked)
+    await seen.until(lambda: title in seen.marked and seen.app.desk.engine)
 
 
 @pytest.mark.parametrize("size", SIZES)
