@@ -72,26 +72,26 @@ def model_path() -> Path:
 @pytest.fixture
 def reef_home() -> Iterator[Home]:
     """A private home with a path short enough for a Unix socket."""
-    with _new_home() as home:
+    with new_home() as home:
         yield home
 
 
 @pytest.fixture(scope="module")
 def module_home() -> Iterator[Home]:
     """A home that a module's tests share."""
-    with _new_home() as home:
+    with new_home() as home:
         yield home
 
 
 @pytest.fixture(scope="session")
 def session_home() -> Iterator[Home]:
     """A home that all tests share which only talk to its daemon."""
-    with _new_home() as home:
+    with new_home() as home:
         yield home
 
 
 @contextmanager
-def _new_home() -> Iterator[Home]:
+def new_home() -> Iterator[Home]:
     root = Path(tempfile.mkdtemp(prefix="reef-", dir="/tmp"))
     home = Home(root)
     home.prepare()

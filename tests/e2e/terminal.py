@@ -2,7 +2,9 @@
 
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 class Terminal:
@@ -33,6 +35,20 @@ class Terminal:
     def type(self, text: str) -> None:
         self("send-keys", "-l", text)
         self("send-keys", "Enter")
+
+    def enter(self, text: str, answered: Callable[[], Any]) -> Any:
+        """Type a line and wait until it is answered; Enter again where the first one only ended a paste."""
+        self("send-keys", "-l", text)
+        self.see(text)
+        deadline = time.monotonic() + 120
+        while True:
+            self("send-keys", "Enter")
+            again = time.monotonic() + 5
+            while time.monotonic() < again:
+                if found := answered():
+                    return found
+                time.sleep(0.1)
+            assert time.monotonic() < deadline, f"{text!r} was not answered:\n{self.screen()}"
 
     def ended(self) -> bool:
         return "0" not in self("list-sessions", "-F", "0")

@@ -14,7 +14,7 @@ from tests.e2e.runs import AGAIN, PROMPT, Run, run_of
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import CODEX
 from tests.fakes import chain, shapes
-from tests.fakes.daemon import REPOSITORY, until
+from tests.fakes.daemon import REPOSITORY
 from tests.fakes.provider import Turn, bash
 
 pytestmark = pytest.mark.slow
@@ -65,13 +65,13 @@ def test_said_when_the_conversation_is_gone_on_with(name: str) -> None:
 def test_typed_in_a_terminal(name: str) -> None:
     agent = TYPED[name]
     with run_of(agent) as run, terminal_of(run) as terminal:
-        enter(terminal, PROMPT, lambda: turns(run) == agent.turns)
+        terminal.enter(PROMPT, lambda: turns(run) == agent.turns)
         rated = last(run)["receipt"]
-        enter(terminal, WORDS, lambda: reports(run))
+        terminal.enter(WORDS, lambda: reports(run))
         terminal.see("Reef: recorded good on")
         assert reports(run) == [(rated, 1.0, "works")]
         assert turns(run) == agent.turns
-        enter(terminal, AGAIN, lambda: turns(run) == 2 * agent.turns)
+        terminal.enter(AGAIN, lambda: turns(run) == 2 * agent.turns)
         one_session(run, agent)
 
 
@@ -83,10 +83,10 @@ def test_claude_codes_own_hooks_tell_of_a_release_and_take_feedback() -> None:
         with terminal_of(run, "--settings", str(settings), REEF_TOKEN=run.daemon.agent_token) as terminal:
             told = "Reef: release r1 · rule added: Use uv, not pip. · accepted 9\u20130 · this session runs base"
             terminal.see(f"SessionStart:startup says: {told}")
-            enter(terminal, PROMPT, lambda: turns(run) == agent.turns)
+            terminal.enter(PROMPT, lambda: turns(run) == agent.turns)
             rated = last(run)["receipt"]
             asked = len(run.asked)
-            enter(terminal, "reef-bad too long", lambda: reports(run))
+            terminal.enter("reef-bad too long", lambda: reports(run))
             terminal.see(f"Reef: recorded bad on {rated}")
             assert reports(run) == [(rated, 0.0, "too long")]
             assert len(run.asked) == asked
@@ -99,7 +99,7 @@ def test_claude_code_that_asks_somebody_else_says_so() -> None:
         settings = run.user / "hooks.json"
         settings.write_text(json.dumps({"hooks": hooks(run), "env": {"ANTHROPIC_BASE_URL": run.provider.url}}))
         with terminal_of(run, "--settings", str(settings), REEF_TOKEN=run.daemon.agent_token) as terminal:
-            enter(terminal, PROMPT, lambda: "nothing of this session reaches Reef" in terminal.screen())
+            terminal.enter(PROMPT, lambda: "nothing of this session reaches Reef" in terminal.screen())
         assert run.daemon.get("/reef/records")["items"] == []
 
 
@@ -151,17 +151,3 @@ def terminal_of(run: Run, *words: str, **environment: str) -> Iterator[Terminal]
         yield terminal
     finally:
         terminal("kill-server")
-
-
-def enter(terminal: Terminal, text: str, answered: Any) -> None:
-    terminal("send-keys", "-l", text)
-    terminal.see(text)
-
-    def sent() -> Any:
-        terminal("send-keys", "Enter")  # again where that only ended a paste
-        try:
-            return until(answered, "an answer", 5)
-        except AssertionError:
-            return None
-
-    until(sent, f"an answer to {text!r}", 120)

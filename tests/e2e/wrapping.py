@@ -97,6 +97,11 @@ class Installed:
         said = self.provider.requests[-1].json()["messages"]
         return json.dumps([message["content"] for message in said if message["role"] in ("system", "developer")])
 
+    def told(self) -> str:
+        """All of the last request that was a turn: no title's, which has no tools."""
+        turns = [body for body in (one.json() for one in self.provider.requests) if body.get("tools")]
+        return json.dumps(turns[-1])
+
     def sessions(self) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.daemon.get(f"/reef/sessions?scenario={SCENARIO}")["items"]
         return items

@@ -72,8 +72,10 @@ def test_an_edit_becomes_a_proposal_that_can_be_seen_and_approved(daemon: Runnin
     assert made.files() == chain.HARNESS
     made.write("rules.md", "Answer at length.\n")
     made.write("prompts/own.md", "Say it again.\n")
-    proposed = made.proposed()
-    assert (proposed["parent"], proposed["reason"]) == (first.id, "edited by hand: prompts/own.md, rules.md")
+    reason = "edited by hand: prompts/own.md, rules.md"
+    until(lambda: [one["reason"] for one in made.pending()] == [reason], "the proposal of both, maybe after one of one")
+    (proposed,) = made.pending()
+    assert proposed["parent"] == first.id
     diff = daemon.get(f"/reef/releases/{proposed['id']}/diff?scenario=a")["diff"]
     assert "-Answer briefly.\n+Answer at length." in diff
     assert made.edits() == {"prompts/own.md": "added", "rules.md": "changed"}

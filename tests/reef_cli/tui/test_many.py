@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from daemon.core.paths import Home
-from tests.conftest import _new_home
+from tests.conftest import new_home
 from tests.fakes.daemon import running_daemon
 from tests.reef_cli.tui.seen import Seen, dashboard
 
@@ -35,7 +35,7 @@ def homes() -> Iterator[dict[int, Home]]:
     with ExitStack() as stack:
         found = {}
         for count in (FEW, MANY):
-            home = stack.enter_context(_new_home())
+            home = stack.enter_context(new_home())
             with running_daemon(home):
                 pass
             fill(home, count)

@@ -1,0 +1,233 @@
+"""Every agent that Reef wraps, in both modes, through a life: installed, used, a new release, rated, back, taken away.
+
+Pi has more than this in test_pi.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.conftest import new_home
+from tests.e2e.terminal import Terminal
+from tests.e2e.test_codex import CODEX
+from tests.e2e.wrapping import SCENARIO, Installed, digests, project
+from tests.fakes.daemon import running_daemon, until
+from tests.fakes.provider import TASK, Turn, running_provider
+
+pytestmark = pytest.mark.slow
+
+HARNESS = {
+    "rules.md": "- Use uv, not pip.\n",
+    "memory/team.md": "The team is in Lagos.\n",
+    "skills/greet/SKILL.md": "---\nname: greet\ndescription: How to greet.\n---\nSay hello twice.\n",
+    "prompts/sum.md": "---\ndescription: A summary.\n---\nSummarise $ARGUMENTS\n",
+}
+THEIRS = "Their own rule: be kind."
+
+
+class Told(NamedTuple):
+    """``own``: where the person's rules are, below their home. ``task`` and ``again``: words before a prompt, for a
+    conversation and for going on with it. ``terminal``: words for one on a screen; ``keys`` answer what it asks first,
+    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``stays``: whether it shows what it was
+    told of a release. ``script``: of the provider, for one whose tools have other names.
+    """
+
+    adapter: str
+    mode: str
+    own: str
+    task: tuple[str, ...]
+    again: tuple[str, ...]
+    terminal: tuple[str, ...]
+    ready: str
+    keys: tuple[tuple[str, str], ...] = ()
+    good: str = "/good"
+    stays: bool = True
+    script: Callable[[Any], Turn] | None = None
+
+
+_CLAUDE: Any = {
+    "adapter": "claude-code",
+    "own": ".claude/CLAUDE.md",
+    "task": ("-p", "--allowedTools", "Bash", "--"),
+    "again": ("-c", "-p", "--allowedTools", "Bash", "--"),
+    "terminal": ("--allowedTools", "Bash"),
+    "ready": "? for shortcuts",
+}
+#: Whether it trusts the folder.
+_TRUST: Any = (("\u276f No, exit", "Down"), ("\u276f Yes, I trust", "Enter"))
+_CODEX: Any = {
+    "adapter": "codex",
+    "own": ".codex/AGENTS.md",
+    "task": ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"),
+    "again": ("exec", "resume", "--last"),
+    "terminal": (),
+    "ready": "Ask Codex to do anything",
+    "keys": (("Trust this folder", "Enter"), ("\u203a 1. Review hooks", "2"), ("\u203a 2. Trust all", "Enter")),
+    "good": "reef-good",
+    "script": CODEX.script,
+}
+_OPENCODE: Any = {
+    "adapter": "opencode",
+    "own": ".config/opencode/AGENTS.md",
+    "task": ("run",),
+    "again": ("run", "--continue"),
+    "terminal": (),
+    "ready": "Ask anything",
+    "stays": False,
+}
+AGENTS = {
+    "claude-code": Told(**_CLAUDE, keys=_TRUST, mode="isolated"),
+    "claude-code-overlay": Told(
+        **_CLAUDE,
+        mode="overlay",
+        good="/reef:good",
+        keys=(("Choose the text style", "Enter"), ("Press Enter to continue", "Enter"), *_TRUST),
+    ),
+    "codex": Told(**_CODEX, mode="isolated"),
+    "codex-overlay": Told(**_CODEX, mode="overlay"),
+    "opencode": Told(**_OPENCODE, mode="isolated"),
+    "opencode-overlay": Told(**_OPENCODE, mode="overlay"),
+}
+
+
+@pytest.fixture(scope="module", params=AGENTS)
+def told(request: pytest.FixtureRequest) -> Told:
+    return AGENTS[request.param]
+
+
+@pytest.fixture(scope="module")
+def installed(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    if shutil.which("npm") is None or shutil.which("tmux") is None:
+        pytest.skip("npm, or tmux, is not on this machine")
+    user = tmp_path_factory.mktemp("user")
+    (user / told.own).parent.mkdir(parents=True)
+    (user / told.own).write_text(f"{THEIRS}\n")
+    (user / ".bashrc").write_text("# mine\n")
+    with running_provider(TASK) as provider, new_home() as home:
+        provider.reply = told.script
+        config = provider.config(key="env:REEF_TEST_KEY") + "models: {scripted: p}\n"
+        with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
+            made = Installed(daemon, provider, user, adapter=told.adapter, mode=told.mode)
+            made.install_both_ways(tmp_path_factory.mktemp("downloads"))
+            yield made
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    return project(tmp_path / "a project ü")
+
+
+def released(installed: Installed, folder: Path, files: Mapping[str, str], reason: str) -> str:
+    """A person's own release, by the commands: its id."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    mine = ("--scenario", SCENARIO)
+    proposed = installed.answered("harness", "propose", str(folder), "--reason", reason, *mine)
+    release: str = installed.answered("releases", "approve", proposed["id"], *mine)["id"]
+    return release
+
+
+def listening(terminal: Terminal, told: Told) -> str:
+    """What is seen when it listens, after its questions about who it works for, which may come a moment later."""
+    deadline, settled = time.monotonic() + 120, 0
+    while settled < 10:
+        shown = terminal.screen()
+        assert time.monotonic() < deadline, f"{told.adapter} does not listen:\n{shown}"
+        key = next((key for asked, key in told.keys if asked in shown), None)
+        if key is not None:
+            terminal("send-keys", key)
+            changed(terminal, shown)
+        settled = settled + 1 if key is None and told.ready in shown else 0
+        time.sleep(0.1)
+    return shown
+
+
+def changed(terminal: Terminal, shown: str) -> None:
+    """Wait until the screen is another one; a key that came before the program read any is lost, so not for ever."""
+    deadline = time.monotonic() + 3
+    while terminal.screen() == shown and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def reports(installed: Installed, receipt: str) -> list[tuple[float | None, str]]:
+    found = installed.daemon.get(f"/reef/records/{receipt}")["reports"]
+    return [(one["score"], one["feedback"]) for one in found]
+
+
+def last(installed: Installed) -> str:
+    receipt: str = installed.daemon.get(f"/reef/last?scenario={SCENARIO}")["receipt"]
+    return receipt
+
+
+def test_both_ways_leave_the_same_to_the_byte_and_nothing_at_home(installed: Installed) -> None:
+    applied, piped = installed.trees
+    assert {path for path in applied.keys() | piped.keys() if applied.get(path) != piped.get(path)} == set()
+    assert digests(installed.user) == installed.before
+    assert installed.provider.requests == []
+    assert installed.sessions() == []
+
+
+def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) -> None:
+    done = installed.run(work, *told.task, "create hello.txt")
+    assert (done.returncode, TASK[-1].text in done.stdout) == (0, True), done
+    assert (work / "hello.txt").read_text() == "hello-reef\n"
+    (session,) = installed.sessions()
+    assert (session["agent"], session["scenario"], session["turns"]) == (told.adapter, SCENARIO, 3)
+    cwd, commit, tags = installed.requests()[-1]
+    assert (cwd, len(commit or ""), tags["release"]) == (str(work), 40, "base")
+    token = installed.daemon.agent_token
+    assert not any(token in value for request in installed.provider.requests for _, value in request.headers)
+    assert (THEIRS in installed.told()) == (told.mode == "overlay")
+
+    first = released(installed, tmp_path / "first", HARNESS, "our team's rules")
+    with installed.terminal(work, *told.terminal) as terminal:
+        shown = listening(terminal, told)
+        shown += terminal.enter("create hello.txt", lambda: TASK[-1].text in terminal.screen() and terminal.screen())
+        assert installed.requests()[-1][2]["release"] == first
+        assert not told.stays or "release r1 · our team's rules" in shown, shown
+        asked = installed.told()
+        assert [word in asked for word in ("Use uv, not pip", "in Lagos", "greet", THEIRS)] == [
+            True, True, True, told.mode == "overlay",
+        ]  # fmt: skip
+        about, before = last(installed), len(installed.provider.requests)
+        terminal.enter(f"{told.good} nice one", lambda: f"recorded good on {about}" in terminal.screen())
+        until(lambda: reports(installed, about) == [(1.0, "nice one")], "the mark is on the answer that was meant")
+        assert len(installed.provider.requests) == before  # no model was asked
+
+        second = released(installed, tmp_path / "second", {**HARNESS, "rules.md": "- Be brief.\n"}, "shorter")
+        terminal.enter("once more", lambda: len(installed.provider.requests) > before)
+        assert "Use uv, not pip" in installed.told()  # a session that runs stays on its release
+        terminal("kill-server")
+
+    before = len(installed.sessions())
+    done = installed.run(work, *told.again, "and again")
+    assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
+    done = installed.run(work, *told.task, "another thing")  # Claude Code keeps a conversation's first system prompt
+    assert done.returncode == 0, done
+    assert installed.requests()[-1][2]["release"] == second
+    assert "Be brief" in installed.told()
+
+    back = installed.answered("releases", "rollback", "--scenario", SCENARIO, "--yes")
+    assert back["restores"] == first
+    done = installed.run(work, *told.task, "back again")
+    assert done.returncode == 0, done
+    assert installed.requests()[-1][2]["release"] == back["id"]
+    assert "Use uv, not pip" in installed.told()
+    assert (installed.user / told.own).read_text() == f"{THEIRS}\n"
+
+
+def test_z_uninstalling_leaves_only_what_is_the_persons(installed: Installed, told: Told) -> None:
+    done = installed.reef("harness", "uninstall", "--adapter", told.adapter, "--json")
+    assert done.returncode == 0, done.stderr
+    left = [path.name for path in installed.place.root.iterdir()] if installed.place.root.exists() else []
+    assert set(left) <= {"user"}
+    assert json.loads(done.stdout)["kept"] == [str(installed.place.root / name) for name in left]
+    assert not installed.home.commands.exists()
+    if told.mode == "isolated":
+        assert digests(installed.user) == installed.before
