@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 import time
 import unicodedata
@@ -27,6 +28,7 @@ _PATIENCE_SECONDS = 120.0
 _LOOK_SECONDS = 0.005
 #: So long a key waits for the requests that it sets off; some are never answered.
 _KEY_SECONDS = 0.2
+_VARYING = re.compile(r"\b\d{1,2} [A-Z][a-z]{2}\b *| *\b\d+\.\d s\b")
 WITHOUT_HINTS = Settings(hints=False)
 
 
@@ -117,12 +119,14 @@ class Seen:
         for text in texts:
             await self.until(lambda text=text: text in self.screen, f"{text!r} on the screen")  # type: ignore[misc]
 
-    def golden(self, name: str) -> None:
-        """The screen equals ``tests/golden/tui/<name>.txt``; ``REEF_GOLDEN=1`` writes it."""
+    def golden(self, name: str, *, real: bool = False) -> None:
+        """The screen equals ``tests/golden/tui/<name>.txt``; ``REEF_GOLDEN=1`` writes it. ``real``: the daemon is, so
+        the day and how long an answer took are hidden."""
         path = GOLDEN / f"{name}.txt"
+        shown = _VARYING.sub(lambda found: "~" * len(found[0]), self.screen) if real else self.screen
         if os.environ.get("REEF_GOLDEN"):
-            path.write_text(self.screen, encoding="utf-8")
-        assert self.screen == path.read_text(encoding="utf-8")
+            path.write_text(shown, encoding="utf-8")
+        assert shown == path.read_text(encoding="utf-8")
 
 
 def _event(key: str) -> Key:
