@@ -6,7 +6,8 @@ editor is done. Where it cannot be had, working copies are looked at when `reef 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import aclosing
 from typing import Final
 
 from daemon.core.paths import Home
@@ -42,15 +43,14 @@ async def _releases(working: Working, changes: Changes, heads: Heads) -> None:
 
 async def _files(home: Home, working: Working) -> None:
     while True:
-        for scenario in await working.known():  # what was saved while nobody watched
-            await _look(working, scenario)
         if not home.harness.is_dir():
             await working.made.wait()
         working.made.clear()
         try:
-            async for scenarios in _saved(home, working.made):
-                for scenario in scenarios:
-                    await _look(working, scenario)
+            async with aclosing(_saved(home, working)) as saved:
+                async for scenarios in saved:
+                    for scenario in scenarios:
+                        await _look(working, scenario)
         except Exception as error:  # the edge: a system without watches left must not end the daemon
             working.blind = f"working copies are not watched: {error}; `reef harness status` looks at them"
             _log.warning("%s", working.blind)
@@ -65,15 +65,24 @@ async def _look(working: Working, scenario: str) -> None:
         _log.exception("the working copy of %s", scenario)
 
 
-async def _saved(home: Home, again: asyncio.Event) -> AsyncIterator[set[str]]:
-    """Scenarios in whose working copies something was saved, until ``again``: there is one more."""
+async def _saved(home: Home, working: Working) -> AsyncGenerator[Collection[str]]:
+    """Scenarios in whose working copies something may have been saved, until there is one more: at first all of them,
+    once the folder is watched, so that nothing is missed between a look and the watch.
+    """
     from watchfiles import awatch  # type: ignore[import-not-found, unused-ignore]  # who has none need not load it
 
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it counts every change
-    async for changed in awatch(
-        home.harness, watch_filter=_counts(home), debounce=_DEBOUNCE, step=_STEP, stop_event=again
-    ):
-        yield {found for _, path in changed if (found := _scenario(home, path)) is not None}
+    watch = awatch(home.harness, watch_filter=_counts(home), debounce=_DEBOUNCE, step=_STEP, stop_event=working.made)
+    first = asyncio.ensure_future(anext(watch, None))
+    try:
+        await asyncio.sleep(0)  # with its first step the folder is watched
+        yield await working.known()
+        changed = await first
+        while changed is not None:
+            yield {found for _, path in changed if (found := _scenario(home, path)) is not None}
+            changed = await anext(watch, None)
+    finally:
+        first.cancel()
 
 
 def _counts(home: Home) -> Callable[[object, str], bool]:

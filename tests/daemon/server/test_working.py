@@ -12,7 +12,7 @@ from daemon.store.releases import Releases
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 
-COVERS = ("daemon/server/copies.py", "daemon/server/edits.py", "daemon/server/following.py")
+COVERS = ("daemon/server/copies.py", "daemon/server/edits.py")
 SKILL = "skills/greet/SKILL.md"
 
 
