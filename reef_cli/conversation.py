@@ -65,9 +65,21 @@ def messages(entry: Mapping[str, Any], *, full: bool = False) -> Iterator[Mappin
 
 
 def _earlier(said: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    found = (part.get("text") or part.get("content") or part.get("arguments") for one in said for part in one["parts"])
+    found = (_plain(part) for one in said for part in one["parts"])
     count = output.count(len(said), "message")
     return {"type": "earlier", "name": f"{count} from before", "text": "\n".join(filter(None, found))}
+
+
+def _plain(part: Mapping[str, Any]) -> str:
+    match part["type"]:
+        case "tool_use":
+            return f"> {part['name']} {part['arguments']}"
+        case "image":
+            return image(part)
+        case "tool_result":
+            return " ".join(filter(None, [*map(image, part.get("images", ())), part["content"]]))
+        case _:
+            return str(part.get("text", ""))
 
 
 def record_line(record: Mapping[str, Any], *, preview: bool = True) -> str:

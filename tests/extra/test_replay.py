@@ -35,7 +35,6 @@ KINDS = {
     "hermes-agent": "main main main side",
     "mistral-vibe": 3 * "main ",
     "opencode": "side " + 6 * "main ",
-    "opencode-command": "side " + 3 * "main ",
     "opencode-responses": "side " + 3 * "main ",
     "pi": 6 * "main ",
     "pi-0.74.2-node20": 6 * "main " + "| " + 3 * "main ",
@@ -47,6 +46,9 @@ KINDS = {
     "qwen-code": "main main main | main main main",
     "qwen-code-fail-mid": "main main | main",
 }
+#: A command of Reef's, typed into OpenCode. Reef answers it itself, so what follows in the capture comes no more.
+TO_REEF = "opencode-command"
+REPLAYED = [agent for agent in AGENTS if agent != TO_REEF]
 #: What belongs to one connection, or is Reef's own.
 HOP = {"host", "connection", "content-length", "transfer-encoding", "authorization", "x-api-key"}
 
@@ -192,7 +194,17 @@ def replayed(daemon: RunningDaemon, provider: Again, capture: Capture, scenario:
     return receipt
 
 
-@pytest.mark.parametrize("agent", AGENTS or ["none"])
+def test_what_is_said_to_reef_is_answered_by_it(daemon: RunningDaemon, provider: Again) -> None:
+    title, said, *_ = captures(TO_REEF)
+    replayed(daemon, provider, title, TO_REEF)
+    provider.received.clear()
+    _, response = send(daemon, said, TO_REEF)
+    assert (response.status, response.headers["x-reef-recording"]) == (200, "feedback")
+    assert b'"Reef: ' in response.read()
+    assert provider.received == []
+
+
+@pytest.mark.parametrize("agent", REPLAYED or ["none"])
 def test_captures_pass_unchanged_and_land_where_they_belong(agent: str, daemon: RunningDaemon, provider: Again) -> None:
     taken = captures(agent)
     receipts = [replayed(daemon, provider, capture, agent) for capture in taken]

@@ -51,13 +51,14 @@ class FakeDaemon:
         self.models: list[dict[str, Any]] = []
         self.adding: list[dict[str, Any]] = []
         self.status = status()
+        self.told = 0  # events, for one who listens
         self.requests: list[tuple[str, str, int]] = []
         self.posts: list[tuple[str, dict[str, Any]]] = []
         self.closeup = CloseUp(self._soon, self.emit)
         self.said = Said(self._records, lambda: self.sessions, self.emit)
         self._clients: set[asyncio.Queue[bytes | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: uvicorn.Server | None = None
+        self._end: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
 
     # -- life ---------------------------------------------------------------------------------------
@@ -66,27 +67,38 @@ class FakeDaemon:
         ready = threading.Event()
 
         async def serve() -> None:
-            self._loop = asyncio.get_running_loop()
+            self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
             config = uvicorn.Config(self._app(), uds=str(self.path), log_level="critical", lifespan="off")
-            self._server = uvicorn.Server(config)
-            self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-            task = asyncio.create_task(self._server.serve())
-            while not self._server.started and not task.done():
+            server = uvicorn.Server(config)
+            task = asyncio.create_task(server.serve())
+            while not server.started and not task.done():
                 await asyncio.sleep(0.005)
             ready.set()
-            await task
+            await self._end.wait()
+            await self._close(server)
+            task.cancel()
 
         self._thread = threading.Thread(target=lambda: asyncio.run(serve()))
         self._thread.start()
         assert ready.wait(120)
 
+    async def _close(self, server: uvicorn.Server) -> None:
+        """What uvicorn does at its end, which looks ten times a second whether it should."""
+        self.closeup.hang_up()
+        self._send(None)
+        for listening in server.servers:
+            listening.close()
+        for connection in list(server.server_state.connections):
+            connection.shutdown()
+        while server.server_state.connections or server.server_state.tasks:
+            await asyncio.sleep(0.001)
+
     def stop(self) -> None:
         """As a daemon that ends: streams break off, nobody listens any more."""
         assert self._loop is not None
-        assert self._server is not None
+        assert self._end is not None
         assert self._thread is not None
-        self._server.should_exit = True
-        self._loop.call_soon_threadsafe(self._hang_up)
+        self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(20)
         self.path.unlink(missing_ok=True)
 
@@ -104,6 +116,7 @@ class FakeDaemon:
         """One event to every client that listens."""
         assert self._loop is not None
         line = f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+        self.told += 1
         self._loop.call_soon_threadsafe(self._send, line)
 
     def record(self, session: dict[str, Any]) -> None:
@@ -148,10 +161,6 @@ class FakeDaemon:
         assert self._loop is not None
         self._loop.call_soon_threadsafe(work)
 
-    def _hang_up(self) -> None:
-        self.closeup.hang_up()
-        self._send(None)
-
     def _send(self, line: bytes | None) -> None:
         for client in self._clients:
             client.put_nowait(line)
@@ -160,6 +169,7 @@ class FakeDaemon:
         async def stream() -> AsyncIterator[bytes]:
             client: asyncio.Queue[bytes | None] = asyncio.Queue()
             self._clients.add(client)
+            self.told += 1
             try:
                 yield f"event: engine\ndata: {json.dumps(ENGINES)}\n\n".encode()
                 while (line := await client.get()) is not None:

@@ -137,6 +137,21 @@ def test_what_only_came_along_is_a_line() -> None:
     assert came_along(full=True)[2:4] == ["user", "  an example"]
 
 
+def test_calls_and_pictures_that_came_along_are_named() -> None:
+    """B152: a call is its name and its arguments, whoever told of it."""
+    shot = {"media_type": "image/png", "source": "sha256:ab", "bytes": 300}
+    parts = [
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "c", "name": "shot", "arguments": '{"of": "it"}'},
+        {"type": "tool_result", "id": "c", "content": "taken", "is_error": False, "images": [shot]},
+        {"type": "image", **shot},
+    ]
+    entry = {"new_messages": [{"role": "assistant", "parts": parts, "earlier": True}], "answer": None}
+    ((part,),) = (message["parts"] for message in conversation.messages(entry))
+    named = "[image image/png, 300 bytes, sha256:ab]"
+    assert part["text"] == f'I look.\n> shot {{"of": "it"}}\n{named} taken\n{named}'
+
+
 def test_tool_results_carry_their_own_mark() -> None:
     assert read({"type": "tool_result", "id": "c", "content": "ok", "is_error": False}, role="tool") == ["  < ok"]
 

@@ -42,6 +42,7 @@ class Reading(Panel):
     def draw(self, *, select: str | None = None) -> None:
         if self.width > 0:
             self.list.all(self.lines(self.width), select=select)
+            self.foot.refresh()
 
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self.draw)

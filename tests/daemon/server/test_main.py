@@ -54,7 +54,7 @@ def test_a_second_daemon_on_a_home_never_opens_its_database(reef_home: Home) -> 
 def test_an_answer_that_was_seen_to_its_end_is_on_disk_though_the_daemon_ends_right_after(
     reef_home: Home, path: str, stream: bool
 ) -> None:
-    """langfuse#2214: what waited to be flushed was lost."""
+    """B154, langfuse#2214: what waited to be flushed was lost."""
     with running_provider((Turn("kept"),)) as provider:
         speaks = "dialects: [chat, messages, responses]"
         config = f'server: {{port: 0}}\nengine: p\nengines: {{p: {{base_url: "{provider.url}/v1", {speaks}}}}}\n'

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -100,6 +102,54 @@ def test_images_of_a_result_are_named_too(daemon: RunningDaemon) -> None:
     assert [(image["media_type"], image["bytes"]) for image in last["parts"][0]["images"]] == [("image/png", 300)]
 
 
+def test_pictures_are_kept_once_and_in_no_list(reef_home: Home) -> None:
+    """B229, https://github.com/earendil-works/pi/issues/9613: a session of pictures filled the memory when opened.
+
+    Sent again with each turn, and by another session; each is stored once, and what is shown of a session does not grow
+    with them.
+    """
+    turns, size = 12, 100_000
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "look"}]
+    with running_provider((Turn("an answer"),)) as provider, running_daemon(reef_home, provider.config()) as running:
+        for n in range(turns):
+            data = base64.b64encode(random.Random(n).randbytes(size)).decode()
+            source = {"type": "base64", "media_type": "image/png", "data": data}
+            call = {"type": "tool_use", "id": f"t{n}", "name": "shot", "input": {}}
+            result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": [{"type": "image", "source": source}]}
+            messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+            body = {"model": "m", "max_tokens": 9, "messages": messages}
+            assert running.post("/v1/messages", body, x_session_id="pictures")[0] == 200
+        again = [{"role": "user", "content": "look once more"}, *messages[1:]]
+        body = {"model": "m", "max_tokens": 9, "messages": again}
+        assert running.post("/v1/messages", body, x_session_id="again")[0] == 200
+        _, session = running.get("/reef/sessions")["items"]
+        assert session["records"] == turns
+        for path in ("sessions", "records", "search?q=look", f"traces/{session['id']}"):
+            told = json.dumps(running.get(f"/reef/{path}"))
+            assert len(told) < turns * 4000, path
+            assert data[:40] not in told
+    assert turns * size < reef_home.database.stat().st_size < 1.4 * turns * size
+
+
+def test_many_who_read_a_large_session_at_once_get_a_page_each(daemon: RunningDaemon) -> None:
+    """B232, https://github.com/SkillfulAgents/SuperAgent/pull/749: each read all of it, over and over."""
+    receipts = conversation(daemon, "reconnects", 12, "z" * 300_000)
+
+    def read() -> list[str]:
+        found: list[str] = []
+        after = "0"
+        while after is not None:
+            status, page = daemon.control("GET", f"/reef/traces/{receipts[0]}?after={after}")
+            assert status == 200
+            assert len(json.dumps(page)) < 1 << 21
+            found += shown(page)
+            after = page["after"]
+        return found
+
+    with ThreadPoolExecutor(16) as readers:
+        assert all(found == receipts for found in readers.map(lambda _: read(), range(32)))
+
+
 def changes(daemon: RunningDaemon, receipt: str) -> Any:
     return daemon.get(f"/reef/records/{receipt}/changes")
 
@@ -185,7 +235,7 @@ def imported(daemon: RunningDaemon, id: str, **payload: Any) -> Any:
 
 
 def test_usage_with_nulls_and_unknown_keys_loses_no_answer(daemon: RunningDaemon) -> None:
-    """https://github.com/langfuse/langfuse/issues/6882"""
+    """B151, https://github.com/langfuse/langfuse/issues/6882: the whole answer was lost."""
     usage: dict[str, Any] = {
         "input_tokens": 7,
         "output_tokens": 3,
@@ -203,7 +253,7 @@ def test_usage_with_nulls_and_unknown_keys_loses_no_answer(daemon: RunningDaemon
 
 
 def test_a_tool_call_keeps_its_name_and_arguments(daemon: RunningDaemon) -> None:
-    """https://github.com/langfuse/langfuse/issues/10623"""
+    """B152, https://github.com/langfuse/langfuse/issues/10623: only the reason why it stopped was shown."""
     call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     response = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
@@ -214,7 +264,7 @@ def test_a_tool_call_keeps_its_name_and_arguments(daemon: RunningDaemon) -> None
 
 @pytest.mark.parametrize("message", [{"content": "no role"}, {"role": None, "content": "x"}, {"role": "wizard"}, {}, 3])
 def test_messages_of_no_known_role_are_shown(daemon: RunningDaemon, message: Any) -> None:
-    """https://github.com/microsoft/agent-lightning/issues/425"""
+    """B196, https://github.com/microsoft/agent-lightning/issues/425: KeyError 'role'."""
     known = [{"role": role, "content": "x"} for role in ("developer", "tool", "function")]
     response = {"choices": [{"message": {"role": "assistant", "content": "an answer"}}]}
     id = f"odd-{len(str(message))}"
@@ -225,7 +275,7 @@ def test_messages_of_no_known_role_are_shown(daemon: RunningDaemon, message: Any
 
 
 def test_what_was_answered_is_there_although_the_daemon_is_told_to_end_at_once(reef_home: Home) -> None:
-    """https://github.com/langfuse/langfuse/issues/2214"""
+    """B154, https://github.com/langfuse/langfuse/issues/2214: what waited to be flushed was lost."""
     with running_provider((Turn("an answer"),)) as provider:
         with running_daemon(reef_home, provider.config()) as first:
             receipt = send(first, "ended", said("just before the end"))

@@ -6,11 +6,12 @@ The keys of a place are pressed in the table's order, one after the other, in on
 
 import difflib
 import os
-import threading
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 
+from daemon.core.client import Client
 from daemon.core.paths import Home
 from reef_cli.checks import Check
 from reef_cli.tui.keys import LISTS, Key, Place, at
@@ -76,57 +77,73 @@ def world(reef_home: Home, fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("place", list(Place))
 async def test_every_key(reef_home: Home, world: FakeDaemon, place: Place, size: tuple[int, int]) -> None:
     told = []
-    async with dashboard(reef_home, size) as seen:
+    async with dashboard(reef_home, size, connect=lambda seconds: Listening(reef_home.socket, timeout=seconds)) as seen:
         await seen.shows("question 30", "embedded: ready")
-        await go(seen, place)
+        await go(seen, place, world)
         told.append(seen.screen)
         for key in at(place):
             if place is Place.TRACE and key.id not in _MOVES:
                 await seen.press("G")  # to an answer
-                await settled(seen)
+                await settled(seen, world)
             if key.id not in _LEAVES:
-                told.append(f"== {key.shown}: {key.label}\n{await effect(seen, key)}")
-                await go(seen, place)
+                told.append(f"== {key.shown}: {key.label}\n{await effect(seen, key, world)}")
+                await go(seen, place, world)
     golden(f"{str(place).replace(' ', '-')}-{size[0]}x{size[1]}", "".join(told))
 
 
-async def effect(seen: Seen, key: Key) -> str:
+async def effect(seen: Seen, key: Key, world: FakeDaemon) -> str:
     """The lines that it changes."""
     before = seen.screen.splitlines()
     await seen.press(key.keys[0])
-    await settled(seen)
+    await settled(seen, world)
     changed = difflib.unified_diff(before, seen.screen.splitlines(), n=0, lineterm="")
     return "".join(f"{line}\n" for line in changed if line[:3] not in ("---", "+++") and line[0] != "-")
 
 
-async def go(seen: Seen, place: Place) -> None:
+async def go(seen: Seen, place: Place, world: FakeDaemon) -> None:
     """To that place, from wherever a key has led."""
     start, way = _WAYS.get(place, (place, ()))
     while not isinstance(seen.app.screen, Panel) or seen.app.focused is not seen.panel.list:
         await seen.press("escape")
-        await settled(seen)
+        await settled(seen, world)
     if seen.panel.place != place:
         await seen.press(str(LISTS.index(start) + 1))
-        await settled(seen)
+        await settled(seen, world)
     while seen.panel.place not in (place, start):
         await seen.press("escape")
-        await settled(seen)
+        await settled(seen, world)
     for key in way if seen.panel.place != place else ():
         await seen.press(key)
-        await settled(seen)
+        await settled(seen, world)
     assert seen.panel.place == place
 
 
-async def settled(seen: Seen) -> None:
+async def settled(seen: Seen, world: FakeDaemon) -> None:
     """Nothing is on its way any more: no request, no feedback, no event, and the screen has been drawn."""
-    app, done = seen.app, threading.Event()
-    app.desk.ratings._after(done.set)
     before = ""
-    while seen.screen != before or not done.is_set():
+    while seen.screen != before:
         before = seen.screen
-        await seen.until(lambda: app._timer is None and not any(not one.is_finished for one in app.workers))
-        for _ in range(3):
-            await seen.pilot.pause()
+        await seen.settle()
+        await seen.rated()
+        await seen.until(lambda: heard(seen) == world.told and seen.app._timer is None)
+        await seen.settle()
+
+
+class Listening(Client):
+    """Counts the events that its reader has taken."""
+
+    taken = 0
+
+    def events(self, path: str) -> Iterator[tuple[str, Any]]:
+        for event in super().events(path):
+            yield event
+            self.taken += 1
+
+
+def heard(seen: Seen) -> int:
+    client = seen.app.feed._client
+    assert isinstance(client, Listening)
+    return client.taken
 
 
 def golden(name: str, text: str) -> None:

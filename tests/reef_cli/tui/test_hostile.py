@@ -1,9 +1,14 @@
-"""Hostile text on every screen and dialog is shown, inert (BUGS B221, B222, B224, B226); every size is survived."""
+"""Hostile text on every screen and dialog is shown, inert; every size is survived."""
+
+import threading
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from rich.cells import cell_len
 from textual.widgets import Input, TextArea
 
+from daemon.core.client import Client
 from daemon.core.paths import Home
 from reef_cli.tui.screens.command import CommandRun
 from reef_cli.tui.settings import DEFAULTS
@@ -28,12 +33,13 @@ def inert(seen: Seen, name: str) -> None:
 
 
 async def test_hostile_text_is_inert_everywhere(reef_home: Home, fake: FakeDaemon) -> None:
+    """B221, B222, B224: an escaped bracket, an unclosed one, a path in brackets (`tests.reef_cli.tui.tour.MARKUP`)."""
     hostile(reef_home, fake)
     visited = set()
     async with dashboard(reef_home, (240, 60)) as seen:
         async for name in walk(seen, reef_home):
             visited.add(name)
-            await seen.pilot.pause()
+            await seen.settle()
             inert(seen, name)
             if name in SHOWING:
                 await seen.shows(*MARKUP)
@@ -45,7 +51,7 @@ async def test_every_size_is_survived(reef_home: Home, fake: FakeDaemon, size: t
     hostile(reef_home, fake)
     async with dashboard(reef_home, size) as seen:
         async for name in walk(seen, reef_home):
-            await seen.pilot.pause()
+            await seen.settle()
             inert(seen, name)
 
 
@@ -118,7 +124,7 @@ async def test_a_click_leaves_the_list_its_focus(reef_home: Home, fake: FakeDaem
 
 
 async def test_brackets_come_letter_by_letter(reef_home: Home, fake: FakeDaemon) -> None:
-    """As a model writes them, half a tag at a time."""
+    """B226: as a model writes them, half a tag at a time."""
     hostile(reef_home, fake)
     ((id, trace),) = fake.traces.items()
     entry = trace["records"][0]
@@ -134,16 +140,64 @@ async def test_brackets_come_letter_by_letter(reef_home: Home, fake: FakeDaemon)
                 inert(seen, text[:n])
 
 
-async def test_what_comes_after_a_screen_is_gone_harms_nothing(reef_home: Home, fake: FakeDaemon) -> None:
-    """An answer for a screen that was left before it came."""
+class Late(Client):
+    """Answers to whoever opened something come once ``go_on`` is set."""
+
+    held: ClassVar = ("/reef/traces/", "/reef/releases/r", "/reef/jobs/j")
+
+    def __init__(self, path: Path, timeout: float, go_on: threading.Event) -> None:
+        super().__init__(path, timeout=timeout)
+        self.go_on = go_on
+        self.came: list[str] = []
+
+    def get(self, path: str, /, **query: object) -> Any:
+        found = super().get(path, **query)
+        if path.startswith(self.held):
+            assert self.go_on.wait(60)
+            self.came.append(path)
+        return found
+
+
+@pytest.mark.parametrize(("place", "held"), [("1", "/reef/traces/"), ("2", "/reef/releases/r"), ("3", "/reef/jobs/j")])
+async def test_what_comes_after_a_screen_is_gone_harms_nothing(
+    reef_home: Home, fake: FakeDaemon, place: str, held: str
+) -> None:
+    """B224: an answer for a screen that was left before it came, and what is shown then stays as it is."""
+    hostile(reef_home, fake)
+    clients: list[Late] = []
+    go_on = threading.Event()
+
+    def connect(seconds: float) -> Late:
+        clients.append(Late(reef_home.socket, seconds, go_on))
+        return clients[-1]
+
+    async with dashboard(reef_home, connect=connect) as seen:
+        await seen.until(lambda: seen.app.desk.engine and seen.panel.list.window.rows)
+        await seen.press(place)
+        await seen.until(lambda: seen.panel.list.window.rows)
+        here, before = seen.app.screen, seen.screen
+        await seen.press("g", "enter")
+        assert seen.app.screen is not here
+        await seen.press("escape")
+        go_on.set()
+        await seen.until(lambda: any(path.startswith(held) for one in clients for path in one.came))
+        await seen.settle()
+        assert seen.app.screen is here
+        assert seen.screen == before
+
+
+async def test_whoever_leaves_at_once_is_left_alone(reef_home: Home, fake: FakeDaemon) -> None:
+    """B224: screens that are opened and left while records come."""
     hostile(reef_home, fake)
     async with dashboard(reef_home) as seen:
         await seen.until(lambda: seen.panel.list.window.rows)
-        for n in range(10):
-            await seen.press("enter", "escape", "2", "enter", "escape", "3", "enter", "escape", "1")
+        for n in range(3):
+            seen.type("enter", "escape", "2", "enter", "escape", "3", "enter", "escape", "1")
             fake.record(session(2 + n))
+            await seen.settle()
         await seen.app.push_screen(CommandRun(reef_home, ["status"]))
         await seen.press("q")
-        await seen.until(lambda: "session 11" in seen.screen)
-        await seen.press("colon", "escape", "question_mark", "escape", "j")
+        await seen.until(lambda: "session 4" in seen.screen)
+        seen.type("colon", "escape", "question_mark", "escape", "j")
+        await seen.settle()
         assert seen.app.is_running

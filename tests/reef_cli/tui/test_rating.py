@@ -57,6 +57,7 @@ async def test_rating_from_the_list(served: Served) -> None:  # noqa: F811
         await seen.until(lambda: "+ good" in seen.marked)
         assert standing(served, receipt) == [(1.0, None)]
         await seen.press("minus")
+        await seen.shows(f"- bad: {receipt}; z takes it back")
         await seen.until(lambda: "- bad" in seen.marked)
         await seen.press("z")
         await seen.shows(f"undone: - bad on {receipt}")
@@ -100,7 +101,7 @@ async def test_the_answer_under_the_cursor_is_rated(served: Served) -> None:  # 
         await seen.shows(one, two)
         await seen.select("the first question of two", "k")
         await seen.press("plus")
-        await seen.shows("  + good")
+        await seen.shows(f"+ good: {one}; z takes it back", "  + good")
         assert standing(served, one) == [(1.0, None)]
         assert standing(served, two) == []
 
@@ -245,6 +246,7 @@ async def test_what_waits_is_seen_as_such(reef_home: Home, size: tuple[int, int]
             await seen.press("plus", "k", "minus", "k", "c", *"a note", "enter", "k", "plus", "z")
             await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
             await seen.shows("undo … ", "note … ", "- bad … ", "+ good … ", "kept until the daemon is back")
+            await seen.rated()
             await seen.press("j")
             seen.golden(f"waiting-{size[0]}x{size[1]}")
             fake.start()
@@ -268,6 +270,7 @@ async def test_what_waits_is_seen_in_a_trace(reef_home: Home, size: tuple[int, i
             await seen.press(*"no, ", "enter")
             seen.app.desk.ratings.note_many(seen.panel.meant(), f"as {HOSTILE} said")  # type: ignore[attr-defined]
             await seen.until(lambda: len(list(reef_home.outbox.glob("*.json"))) == 5)
+            await seen.rated()
             await seen.press("j", "k")
             await seen.shows("    + good …", "    - bad  (undone) …", "* no, …", "[red]not red[/red]")
             assert "\x1b" not in seen.screen

@@ -83,7 +83,7 @@ async def test_what_changed_and_the_bodies(daemon: RunningDaemon, reef_home: Hom
 
 
 async def test_a_session_of_forty_megabytes_paints_at_once(daemon: RunningDaemon, reef_home: Home) -> None:
-    """5,000 records of three events each, from an agent that sends only what is new."""
+    """B227: 5,000 records of three events each, from an agent that sends only what is new."""
     for start in range(0, 5000, 250):
         envelopes = [_envelope(n) for n in range(start, start + 250)]
         status, told = daemon.control("POST", "/reef/records/batch", {"records": envelopes})

@@ -70,7 +70,7 @@ async def test_far_pages_are_let_go_and_come_back(reef_home: Home, many: FakeDae
         steps: list[str] = []
         while "step-70" not in "".join(steps):
             seen.panel.list.to(0)
-            await seen.pilot.pause()
+            await seen.settle()
             steps = [row.cells[0] for row in seen.panel.list.window.rows]
         await seen.until(lambda: held(seen) <= MOST * PAGE)
         assert "step-1000" not in "".join(row.cells[0] for row in seen.panel.list.window.rows)
@@ -116,13 +116,14 @@ async def test_words_are_found_in_pages_that_are_not_held(reef_home: Home, many:
 
 
 async def test_fifteen_thousand_events_paint_within_300_ms(reef_home: Home, fake: FakeDaemon) -> None:
+    """B227, https://github.com/can1357/oh-my-pi/issues/6308: all of it was read before anything was drawn."""
     trace = long_trace(5000, "x" * 8000)
     assert sum(len(json.dumps(entry)) for entry in trace["records"]) > 40_000_000
     fake.sessions = [trace["session"]]
     fake.traces[trace["session"]["id"]] = trace
     async with dashboard(reef_home, (120, 36)) as seen:
         await seen.until(lambda: seen.panel.list.window.rows)
-        await seen.pilot.pause()
+        await seen.settle()
         times = [1.0]
         while min(times) >= 0.3 and len(times) < 30:  # the best one: other tests run meanwhile
             began = time.monotonic()
@@ -146,6 +147,7 @@ def few(fake: FakeDaemon) -> FakeDaemon:
 
 
 async def test_an_answer_streams_in_and_becomes_its_record(reef_home: Home, few: FakeDaemon) -> None:
+    """B226, too: its brackets come one by one."""
     one, close = few.sessions[0]["id"], few.closeup
     async with dashboard(reef_home) as seen:
         await opened(seen, "make step-2")

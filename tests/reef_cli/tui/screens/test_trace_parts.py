@@ -185,7 +185,7 @@ async def test_words_are_found_also_where_they_are_folded(reef_home: Home, each:
         found = []
         for _ in range(20):
             await seen.press("n")
-            await seen.pilot.pause()
+            await seen.settle()
             found.append(seen.marked)
             if "not below: return" in seen.screen:
                 break

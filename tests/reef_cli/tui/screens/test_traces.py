@@ -128,6 +128,7 @@ async def test_any_row_of_many_is_a_page_away(reef_home: Home, fake: FakeDaemon)
         await seen.until(lambda: "session 301 " in f"{seen.marked} ")
         seen.panel.list.scroll_to(y=50_000, animate=False)  # the scroll bar
         await seen.until(lambda: "session 500" in seen.marked)
+        await seen.settle()
         middle = seen.panel.list.selected
         await seen.press("k", "k", "j")
         assert middle is not None

@@ -43,13 +43,14 @@ def mixed(fake: FakeDaemon) -> FakeDaemon:
 async def test_golden(reef_home: Home, mixed: FakeDaemon, size: tuple[int, int]) -> None:
     async with dashboard(reef_home, size) as seen:
         await opened(seen)
+        await seen.until(lambda: seen.app.desk.engine)
         await seen.press("slash")
         await seen.shows("words, or agent:pi")
-        await seen.pilot.pause()
+        await seen.settle()
         seen.golden(f"traces-filter-empty-{size[0]}x{size[1]}")
         await seen.press(*"bug")
         await seen.shows("100 fit")
-        await seen.pilot.pause()
+        await seen.settle()
         seen.golden(f"traces-filter-{size[0]}x{size[1]}")
 
 

@@ -33,7 +33,7 @@ async def test_golden(reef_home: Home, fake: FakeDaemon, size: tuple[int, int]) 
         await seen.until(lambda: seen.app.desk.engine)
         await seen.press("space", "k", "k", "V", "k")
         await seen.shows("3 marked")
-        await seen.pilot.pause()
+        await seen.settle()
         seen.golden(f"traces-marked-{size[0]}x{size[1]}")
 
 
@@ -117,7 +117,7 @@ async def test_unfolded_golden(reef_home: Home, held: FakeDaemon, size: tuple[in
         await seen.until(lambda: seen.app.desk.engine)
         await seen.press("k", "l")
         await seen.shows("└ sub: what subagent 2")
-        await seen.pilot.pause()
+        await seen.settle()
         seen.golden(f"traces-unfolded-{size[0]}x{size[1]}")
 
 
