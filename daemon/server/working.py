@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -156,8 +157,9 @@ class Working:
 
     async def _look(self, made: WorkingCopy) -> Looked:
         for _ in range(_PATIENCE):
+            read = time.time()
             found = await asyncio.to_thread(self._found, made)
-            if not await asyncio.to_thread(made.being_saved, found.edits):
+            if not await asyncio.to_thread(made.being_saved, found.edits, read):
                 break
             await asyncio.sleep(copy.QUIET_SECONDS)
         held = any(problem.blocks for problem in found.problems) or found.state.conflicts

@@ -124,12 +124,14 @@ class WorkingCopy:
         kept = {path: one for path, one in state.conflicts.items() if path not in paths}
         return self.save(replace(state, settling=None, conflicts=kept))
 
-    def being_saved(self, paths: Iterable[str]) -> bool:
-        """Whether one of them was written so lately that there may be more to come: an editor empties a file first."""
+    def being_saved(self, paths: Iterable[str], read: float) -> bool:
+        """Whether one of them was written so shortly before it was read (``read``: Unix seconds before any was), or
+        since, that what was read may not be all of it: an editor empties a file first.
+        """
         now = time.time()
         for path in paths:
             with suppress(OSError):
-                if 0 <= now - (self.root / path).lstat().st_mtime < QUIET_SECONDS:
+                if read - QUIET_SECONDS < (self.root / path).lstat().st_mtime <= now:
                     return True
         return False
 
