@@ -11,6 +11,11 @@ def state(release: Mapping[str, Any]) -> str:
     return "inconclusive" if unsure else str(release["state"])
 
 
+def serves(release: Mapping[str, Any]) -> bool:
+    """Whether clients get it: the one that ``held`` names, where they are held; else the head."""
+    return bool(release["id"] == release["held"] if release["held"] else release["head"])
+
+
 def verdict(release: Mapping[str, Any]) -> str:
     """The gate's, with the pairs that the candidate won and lost: ``accept 9:1``; ``-`` where it was not judged."""
     gate = release["gate"]

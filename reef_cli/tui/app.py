@@ -173,12 +173,16 @@ class Dashboard(App[None], inherit_bindings=False):
             cached_cell_len.cache_clear()
         events = self.feed.take()
         engines = [event.data for event in events if event.name == "engine"]
+        released = [event.data for event in events if event.name == "release" and self.current_mode != Place.RELEASES]
         if any(event.name == "recording" for event in events):
             self._look_again()
         for panel in self._panels():
             with edge(panel.failed):
                 if engines:
                     self.desk.hear(engines[-1])
+                for release in released:
+                    self.desk.hear_release(release)
+                if engines or released:
                     panel.daemon_changed()
                 if events:
                     panel.heard(events)

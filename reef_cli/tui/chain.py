@@ -35,7 +35,9 @@ def line(releases: Sequence[Mapping[str, Any]], selected: Mapping[str, Any], wid
 
 def _name(release: Mapping[str, Any], chosen: bool) -> str:
     back = f"={_short(str(release['restores']))}" if release["restores"] else ""
-    name = inert(f"{_short(release['id'])}{back}{'*' if release['head'] else ''}")
+    serves = decisions.serves(release)
+    mark = f"{'*' if serves else ''}{' held' if release['pinned'] else ''}"
+    name = inert(f"{_short(release['id'])}{back}{mark}")
     return f"[{name}]" if chosen else name
 
 

@@ -24,7 +24,7 @@ class Desk:
     what became of feedback, from any thread.
 
     ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers, ``scales``
-    which scenarios score.
+    which scenarios score, ``news`` which release became a head that nobody looked at yet.
     """
 
     home: Home
@@ -40,6 +40,7 @@ class Desk:
     engine: str = ""
     unrecorded: str = ""
     other: str = ""
+    news: str = ""
     hints: bool = field(init=False)
     keys: tuple[Key, ...] = field(init=False)
 
@@ -85,6 +86,12 @@ class Desk:
         if engines:
             state = engines[0]["state"]
             self.engine = f"{engines[0]['name']}: {'asleep' if state == 'off' else state}"
+
+    def hear_release(self, release: Mapping[str, Any]) -> None:
+        """Take what an event told of a release or candidate."""
+        if release["head"]:
+            name, scenario = one_line(release["id"], 40), one_line(release["scenario"], 40)
+            self.news = f"{name} is the new head of {scenario}: {self.key('releases')} shows it"
 
     def _hear(self, state: Mapping[str, Any]) -> None:
         """Take how recording is."""

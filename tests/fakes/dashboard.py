@@ -47,6 +47,7 @@ class FakeDaemon:
         self.traces: dict[str, dict[str, Any]] = {}
         self.releases: list[dict[str, Any]] | None = []
         self.jobs: list[dict[str, Any]] | None = []
+        self.held: str | None = None  # a release
         self.models: list[dict[str, Any]] = []
         self.adding: list[dict[str, Any]] = []
         self.status = status()
@@ -139,7 +140,10 @@ class FakeDaemon:
             Route("/reef/scenarios", self._scenarios),
             Route("/reef/releases", self._release_list),
             Route("/reef/releases/rollback", self._roll_back, methods=["POST"]),
+            Route("/reef/releases/pin", self._hold, methods=["POST"]),
+            Route("/reef/releases/unpin", self._let_go, methods=["POST"]),
             Route("/reef/releases/{id}", self._one(self._release)),
+            Route("/reef/releases/{id}/card", self._one(self._release)),
             Route(
                 "/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request).get("diff", "")})
             ),
@@ -233,7 +237,7 @@ class FakeDaemon:
             return _missing(request)
         found = [one for one in self.releases if one["scenario"] == request.query_params.get("scenario", "default")]
         self._note(request, len(found))
-        return JSONResponse({"items": found[::-1], "next": None})
+        return JSONResponse({"items": found[::-1], "next": None, "pinned": self.held})
 
     async def _job_list(self, request: Request) -> Response:
         if self.jobs is None:
@@ -242,13 +246,15 @@ class FakeDaemon:
         return JSONResponse({"items": self.jobs[::-1], "next": None})
 
     def _release(self, request: Request) -> dict[str, Any]:
-        return next((one for one in self.releases or [] if one["id"] == request.path_params["id"]), {})
+        found = next((one for one in self.releases or [] if one["id"] == request.path_params["id"]), None)
+        return {} if found is None else {**found, "pinned": found["id"] == self.held}
 
     def _job(self, request: Request) -> dict[str, Any]:
         return next(one for one in self.jobs or [] if one["id"] == request.path_params["id"])
 
     async def _decide(self, request: Request) -> Response:
-        release, verb = self._release(request), request.path_params["verb"]
+        name, verb = request.path_params["id"], request.path_params["verb"]
+        release = next(one for one in self.releases or [] if one["id"] == name)
         body = await self._posted(request)
         if verb == "approve" and release["state"] == "rejected" and not body.get("force"):
             error = {"kind": "gate_refused", "message": "the gate refused it", "hint": "--force"}
@@ -269,6 +275,19 @@ class FakeDaemon:
         self.releases.append({**made, "restores": body["to"], "created_ns": 10**19, "reason": "rolled back"})
         self.emit("release", self.releases[-1])
         return JSONResponse(self.releases[-1])
+
+    async def _hold(self, request: Request) -> Response:
+        self.held = (await self._posted(request))["release"]
+        release = next(one for one in self.releases or [] if one["id"] == self.held)
+        self.emit("release_pin", release)
+        return JSONResponse(release)
+
+    async def _let_go(self, request: Request) -> Response:
+        await self._posted(request)
+        self.held = None
+        release = next(one for one in self.releases or [] if one["head"])
+        self.emit("release_unpin", release)
+        return JSONResponse(release)
 
     async def _cancel(self, request: Request) -> Response:
         job = self._job(request)
@@ -354,6 +373,7 @@ def release(number: int, /, **changes: Any) -> dict[str, Any]:
         "kind": "learned", "parent": "base",
         "created_ns": NOW - (10 - number) * _MINUTE, "reason": f"answers in one sentence ({number})", "recipe": "sft",
         "job": f"job_{number}", "gate": gate, "state": "released", "head": False, "restores": None,
+        "note": "", "acts": None, "said": [],
         "card": f"Release r{number} {'serves' if chained else 'waits'}\nverdict  accept\n9 wins · 1 loss · 30 ties",
         "diff": "--- a/playbook.md\n+++ b/playbook.md\n@@ -1 +1,2 @@\n a rule\n+another rule", **changes,
     }  # fmt: skip

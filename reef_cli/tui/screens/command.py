@@ -25,7 +25,7 @@ _LONGEST: Final = 4000
 _UPDATE_SECONDS: Final = 0.1
 
 
-class CommandRun(Pages):
+class CommandRun(Pages[None]):
     def __init__(self, home: Home, words: Sequence[str]) -> None:
         super().__init__(f"$ reef {shlex.join(words)}")
         self._home = home

@@ -1,7 +1,7 @@
 """Reading in front of a screen: every key and its command; what a command of `reef` said."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,12 +15,14 @@ from reef_cli.tui.text import fit, inert, wrapped
 from reef_cli.tui.widgets.rows import Column, RowList
 from reef_cli.tui.window import Row
 
+_Answer = TypeVar("_Answer")
+
 _KEY_WIDTH, _WIDE = 12, 64
 #: Columns of the terminal that are not the lines': the frame, its padding, the scroll bar, what stands left of a row.
 _AROUND = 7
 
 
-class Pages(Once[None]):
+class Pages(Once[_Answer]):
     """Lines of the terminal's width, wrapped again when that changes; nothing is cut.
 
     They are made before the first paint, which has them at once.
@@ -36,6 +38,7 @@ class Pages(Once[None]):
         Binding("G,end", "move(1000000)", show=False),
     ]
     AUTO_FOCUS = "RowList"
+    foot: ClassVar[str] = "Esc: back"
 
     def __init__(self, title: str) -> None:
         super().__init__(classes="dialog full")
@@ -46,7 +49,7 @@ class Pages(Once[None]):
         with Vertical(id="box"):
             yield Static(self._title, markup=False)
             yield self.list
-            yield Static("Esc: back", markup=False)
+            yield Static(self.foot, markup=False)
 
     def rows(self, width: int) -> Sequence[Row]:
         raise NotImplementedError
@@ -68,7 +71,7 @@ class Pages(Once[None]):
         self.dismiss(None)
 
 
-class Help(Pages):
+class Help(Pages[None]):
     """The table of keys for where the person is, with the command that does the same; why a key cannot act now."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,f1", "close", show=False)]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from daemon.core.errors import NotFound, ReefError, Unreachable
 from reef_cli.tui import keys
@@ -54,6 +54,7 @@ class Panel(Screen[None]):
         self.list = RowList(self.columns, follow=self.follow, empty=self.empty)
         self.bar = Tabs(LISTS, self.place, id="bar")
         self.banner = Banner()
+        self.news = Banner(style="bold")
         self.hint = Hint()
         self.said = Line(wraps=True)
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
@@ -63,6 +64,7 @@ class Panel(Screen[None]):
     def compose(self) -> ComposeResult:
         yield self.bar
         yield self.banner
+        yield self.news
         if self.titled:
             yield Titles(self.columns)
         yield self.list
@@ -130,6 +132,7 @@ class Panel(Screen[None]):
         self.bar.show(right=self.desk.engine)
         way = "trying again; reef logs" if self.desk.running else f"{self.desk.key('start')} starts it, or: reef start"
         self.banner.show(left=f"! {self.desk.lost}; {way}" if self.desk.lost else self.desk.note)
+        self.news.show(left=self.desk.news)
         self.hint.show(left=everywhere.hint(self))
         self.list.empty = self.nothing()
         self.list.refresh()
@@ -159,6 +162,12 @@ class Panel(Screen[None]):
 
     def confirm(self, question: str, work: Callable[[], str]) -> None:
         """The same, once the person has said yes."""
+        from reef_cli.tui.screens.dialogs import Confirm
+
+        self.affirmed(Confirm(question), work)
+
+    def affirmed(self, dialog: ModalScreen[bool], work: Callable[[], str]) -> None:
+        """The same, once the dialog's answer is yes."""
 
         def answered(yes: bool | None) -> None:
             if yes:
@@ -166,9 +175,7 @@ class Panel(Screen[None]):
             else:
                 self.say("nothing was changed")
 
-        from reef_cli.tui.screens.dialogs import Confirm
-
-        self.app.push_screen(Confirm(question), answered)
+        self.app.push_screen(dialog, answered)
 
     # -- keys that mean the same everywhere -----------------------------------------------------------
 

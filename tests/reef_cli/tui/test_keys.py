@@ -12,7 +12,8 @@ from reef_cli.tui.screens.jobs import Jobs, Log
 from reef_cli.tui.screens.logs import Logs
 from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.screens.releases import Card, Diff, Releases
+from reef_cli.tui.screens.release import Card, Diff
+from reef_cli.tui.screens.releases import Releases
 from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
 from reef_cli.tui.screens.traces import Traces

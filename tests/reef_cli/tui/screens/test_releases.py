@@ -1,4 +1,4 @@
-"""Releases: the list, the card, the diff, and the three decisions, each of which asks first."""
+"""Releases: the list, the card, the diff, and the decisions, each of which asks first."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +8,8 @@ import pytest
 from daemon.core.paths import Home
 from tests.fakes.dashboard import FakeDaemon, release
 from tests.reef_cli.tui.seen import Seen, dashboard
+
+COVERS = ("reef_cli/tui/screens/release.py", "reef_cli/tui/screens/deciding.py")
 
 
 @pytest.fixture
@@ -38,6 +40,13 @@ async def opened(home: Home, size: tuple[int, int] = (80, 24), select: str = "")
 async def choose(seen: Seen, name: str) -> None:
     await seen.press("g")
     await seen.select(name)
+
+
+async def approve(seen: Seen) -> None:
+    """Ask for it, and say yes once it asks."""
+    await seen.press("a")
+    await seen.shows("y: yes")
+    await seen.press("y")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
@@ -136,7 +145,7 @@ async def test_approving_against_the_gate_says_so(reef_home: Home, releases: Fak
         await seen.press("escape")
         await seen.shows("nothing was changed")
         assert releases.posts == []
-        await seen.press("a", "y")
+        await approve(seen)
         await seen.shows("approve: r8-00000004 is released")
         assert releases.posts == [("/reef/releases/r0-00000004/approve", {"scenario": "default", "force": True})]
 
@@ -160,7 +169,7 @@ async def test_decisions_from_the_card(reef_home: Home, releases: FakeDaemon) ->
     async with opened(reef_home, select="r0-00000005") as seen:
         await seen.press("enter")
         await seen.shows("Release r5 waits")
-        await seen.press("a", "y")
+        await approve(seen)
         await seen.shows("approve: r8-00000005 is released", "Release r5 serves")
         await seen.until(lambda: "(a approve)" in seen.screen)
 
@@ -180,8 +189,9 @@ async def test_a_card_follows_what_is_decided_elsewhere(reef_home: Home, release
     [
         ("r3-", "a", "r3-00000003 is released already"),
         ("r3-", "x", "r3-00000003 is released: only a pending one can be turned down"),
-        ("r3-", "b", "r3-00000003 serves now: select the one to go back to"),
+        ("r3-", "b", "r3-00000003 is the head: select the one to go back to"),
         ("r0-00000005", "b", "r0-00000005 was never released: approve it instead"),
+        ("r0-00000005", "asterisk", "r0-00000005 was never released: approve it first"),
     ],
 )
 async def test_keys_that_cannot_act_say_why(
@@ -208,3 +218,129 @@ async def test_an_older_daemon(reef_home: Home, fake: FakeDaemon) -> None:
         await seen.shows("this daemon does not know releases yet: reef restart")
         await seen.press("enter")
         await seen.shows("no release is selected")
+
+
+_ACTS = "it changes what can act by itself: mcp.json"
+_ACTING = """\
+diff --git harness/mcp.json harness/mcp.json
+new file mode 100644
+--- /dev/null
++++ harness/mcp.json
+@@ -0,0 +1 @@
++{"mcpServers": {"x": {"command": "\x1b[2Jrm"}}}
+diff --git harness/rules.md harness/rules.md
+--- harness/rules.md
++++ harness/rules.md
+@@ -1 +1 @@
+-- tabs
++- no tabs
+diff --git harness/odd harness/odd
+--- /dev/null
++++ harness/odd
+@@ -0,0 +1 @@
++what is this
+"""
+
+
+@pytest.fixture
+def acting(releases: FakeDaemon) -> FakeDaemon:
+    """The candidate that waits would change what can act by itself."""
+    assert releases.releases is not None
+    releases.releases[4] |= {"diff": _ACTING, "acts": _ACTS, "note": _ACTS}
+    return releases
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_what_can_act_by_itself_is_read_before_it_is_approved(
+    reef_home: Home, acting: FakeDaemon, size: tuple[int, int]
+) -> None:
+    async with opened(reef_home, size, select="r0-00000005") as seen:
+        await seen.press("a")
+        await seen.shows(
+            "r0-00000005: it changes what can act by itself: mcp.json.", "harness/mcp.json  +1 -0", "harness/odd  +1 -0"
+        )
+        assert "tabs" not in seen.screen
+        seen.golden(f"release-acting-{size[0]}x{size[1]}")
+        await seen.press("enter", "j", "n")
+        await seen.shows("nothing was changed")
+        assert acting.posts == []
+        await approve(seen)
+        await seen.shows("approve: r8-00000005 is released")
+        assert acting.posts == [("/reef/releases/r0-00000005/approve", {"scenario": "default"})]
+
+
+async def test_nothing_is_asked_once_the_person_went_on(reef_home: Home, releases: FakeDaemon) -> None:
+    async with opened(reef_home, select="r0-00000005") as seen:
+        panel = seen.panel
+        panel.action_press("approve")
+        panel.do_traces()
+        await seen.shows("[1 traces]")
+        await seen.until(lambda: not any(not one.is_finished for one in seen.app.workers))
+        assert "y: yes" not in seen.screen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_card_tells_why_it_waits_and_what_it_came_from(
+    reef_home: Home, acting: FakeDaemon, size: tuple[int, int]
+) -> None:
+    assert acting.releases is not None
+    said = {"id": "rep_1", "kind": "note", "score": None, "text": "it asks\ntoo \x1b[1mmuch"}
+    acting.releases[4] |= {"note": "turned down by a person", "said": [said, {**said, "kind": "score", "score": 2.0}]}
+    async with opened(reef_home, size, select="r0-00000005") as seen:
+        await seen.press("enter")
+        await seen.shows(
+            "note      turned down by a person", f"acts      {_ACTS}", "said      score 2 rep_1: it asks too"
+        )
+        seen.golden(f"release-{size[0]}x{size[1]}")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_clients_are_held_at_a_release_and_let_go(
+    reef_home: Home, acting: FakeDaemon, size: tuple[int, int]
+) -> None:
+    async with opened(reef_home, size, select="r2-") as seen:
+        await seen.press("asterisk")
+        await seen.shows("Go back to r2-00000002, which becomes a new release")
+        await seen.press("escape")
+        await choose(seen, "r3-")
+        await seen.press("asterisk")
+        await seen.shows("Hold scenario default's clients at r3-00000003? Later releases are made")
+        await seen.press("asterisk", "y")
+        await seen.shows("pin: clients are held at r3-00000003", "* serves, held")
+        assert acting.posts == [("/reef/releases/pin", {"scenario": "default", "release": "r3-00000003"})]
+        acting.held = "r2-00000002"
+        acting.emit("release_pin", {"id": "r2-00000002"})  # elsewhere
+        await seen.shows("head, not used", "r2=base* held → [r3]")
+        seen.golden(f"releases-held-{size[0]}x{size[1]}")
+        await choose(seen, "r2-")
+        await seen.press("enter")
+        await seen.shows("pinned    clients are held here; * lets them follow the head again")
+        await seen.press("asterisk")
+        await seen.shows("Let scenario default's clients follow its head again?")
+        await seen.press("y")
+        await seen.shows("unpin: r3-00000003 serves")
+        await seen.until(lambda: "pinned    " not in seen.screen)
+        assert acting.posts[-1] == ("/reef/releases/unpin", {"scenario": "default"})
+        await seen.press("escape")
+        await seen.shows("* serves  ")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_new_head_is_told_until_it_is_seen(
+    reef_home: Home, releases: FakeDaemon, size: tuple[int, int]
+) -> None:
+    async with dashboard(reef_home, size) as seen:
+        await seen.shows("nothing yet", "embedded: ready")
+        releases.emit("release", release(7, state="pending"))
+        releases.emit("release", release(8, head=True, scenario="work\x1b[2J"))
+        await seen.shows("r8-00000008 is the new head of work\\x1b[2J: 2 shows it")
+        seen.golden(f"released-{size[0]}x{size[1]}")
+        await seen.press("2")
+        await seen.until(lambda: "the new head" not in seen.screen)
+        assert releases.releases is not None
+        releases.releases.append(release(9, head=True))
+        releases.emit("release", releases.releases[-1])
+        await seen.shows("r9-00000009")  # here the list tells it
+        await seen.press("1")
+        await seen.shows("[1 traces]")
+        assert "the new head" not in seen.screen
