@@ -1,5 +1,6 @@
 """A person edits files of a working copy in a real daemon: proposals and conflicts come of it by themselves."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,10 @@ import pytest
 
 from daemon.core.paths import Home
 from daemon.core.releases import Release
+from daemon.server.working import Working
 from daemon.store.releases import Releases
+from daemon.store.working.copy import WorkingCopy
+from tests.daemon.learning.test_publish import Desk
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 
@@ -99,6 +103,26 @@ def test_a_further_edit_replaces_the_proposal_and_taking_it_back_withdraws_it(da
     made.write("rules.md", chain.HARNESS["rules.md"])
     until(lambda: made.pending() == [], "the withdrawal")
     assert made.edits() == {}
+
+
+async def test_a_file_that_is_emptied_before_it_is_written_is_proposed_whole(reef_home: Home) -> None:
+    class Saving(Working):
+        """Somebody saves the file: it is empty when it is read first, and looks old."""
+
+        def _found(self, made: WorkingCopy) -> Any:
+            found = super()._found(made)
+            (made.root / "rules.md").write_text("One.\n")
+            os.utime(made.root / "rules.md", (1, 1))
+            return found
+
+    desk = Desk(Releases.open(reef_home))
+    made = WorkingCopy(reef_home, "default")
+    made.make("base", {"rules.md": ""})
+    os.utime(made.root / "rules.md", (1, 1))
+    looked = await Saving(reef_home, desk, lambda told: None).look("default")
+    (proposed,) = desk.releases.waiting()
+    assert looked.proposal == proposed.id
+    assert desk.releases.files(proposed) == {"rules.md": "One.\n"}
 
 
 def test_a_removed_file_is_proposed_as_removed(daemon: RunningDaemon) -> None:
@@ -273,8 +297,6 @@ def test_what_was_saved_while_no_daemon_ran_is_found(reef_home: Home) -> None:
 def test_begun_with_one_release_and_killed_it_ends_with_another(reef_home: Home) -> None:
     """Some files are the second release's already, the third changes them again: no edits, no conflicts."""
     from dataclasses import replace
-
-    from daemon.store.working.copy import WorkingCopy
 
     chain.publish(reef_home)
     with running_daemon(reef_home) as daemon:
