@@ -18,6 +18,8 @@ from hypothesis import settings
 from daemon.core.paths import Home
 from tests import default_model
 
+pytest.register_assert_rewrite("tests.reef_cli.tui.seen")  # a golden that differs is shown as a diff
+
 ROOT = Path(__file__).parents[1]
 
 # Daemons and engines that a test starts run from anywhere; they must find this clone, not an installed package.

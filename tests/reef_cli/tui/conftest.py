@@ -8,8 +8,6 @@ import pytest
 from daemon.core.paths import Home
 from tests.fakes.dashboard import FakeDaemon
 
-pytest.register_assert_rewrite("tests.reef_cli.tui.seen")  # a golden that differs is shown as a diff
-
 
 @pytest.fixture(autouse=True)
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
