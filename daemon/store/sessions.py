@@ -85,8 +85,8 @@ def count(db: sqlite3.Connection, new: Incoming, place: Place, at: tuple[int, in
     return titled or title != ""
 
 
-#: Of ``record r`` with ``f``, what it repeats.
-_MAIN: Final = "(r.kind = 'main' OR f.kind = 'main')"
+#: Of ``record r`` with ``f``, what it repeats, which may be gone.
+_MAIN: Final = "(r.kind = 'main' OR coalesce(f.kind, '') = 'main')"
 
 
 def recount(db: sqlite3.Connection, reader: Reader, session: int) -> None:

@@ -55,6 +55,16 @@ def test_what_is_purged_leaves_the_sums(store: Store, receipts: bool) -> None:
     assert store.verify() == []
 
 
+def test_a_retry_may_outlive_what_it_repeats(store: Store) -> None:
+    talk = Conversation(store)
+    first, again = talk.turn("q", end=End.ERROR, status=500), talk.turn("q", "a")
+    store.purges.run(Purge(receipts=(first.receipt,)), lambda *_: None)
+    assert [row.records for row in store.sessions()[0]] == [1]
+    assert store.verify() == []
+    store.purges.run(Purge(receipts=(again.receipt,)), lambda *_: None)
+    assert (store.counts()["sessions"], store.verify()) == (0, [])
+
+
 def test_what_goes_by_its_age_stays_in_the_sums(store: Store) -> None:
     one = Conversation(store).turn("q", "a")
     before = all_rows(store)
