@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.client import IncompleteRead
+from http.client import HTTPResponse, IncompleteRead
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +193,16 @@ def _left(embedded: RunningDaemon) -> float:
     return seconds
 
 
+def _going_on(embedded: RunningDaemon, path: str, body: dict[str, Any]) -> tuple[HTTPResponse, bytes] | None:
+    """An answer of which more is to come; None where it ended before, as while an engine that was killed comes back."""
+    response, raw = embedded.open(path, body), b""
+    while raw.count(b"delta") < 8:
+        if not (chunk := response.read1()):
+            return None
+        raw += chunk
+    return response, raw
+
+
 @pytest.mark.parametrize(
     ("path", "end"), [(CHAT, b""), ("/v1/messages", b"event: error"), ("/v1/responses", b"event: response.failed")]
 )
@@ -202,11 +212,8 @@ def test_an_engine_that_dies_while_it_answers_is_told_as_each_client_understands
     """Agents that speak chat ask again where the connection breaks; the others wait for an event that says so."""
     said = [{"role": "user", "content": "Count to a million."}]
     body = {"model": "default", "max_tokens": 400, "messages": said, "input": said, "stream": True}
-    response = embedded.open(path, body)
+    response, raw = until(lambda: _going_on(embedded, path, body), "an answer that goes on")
     receipt = response.getheader("x-reef-agent-record-id")
-    raw = b""
-    while raw.count(b"delta") < 8:
-        raw += response.read1()
     pid = worker_of(embedded.process.pid)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
