@@ -3,6 +3,7 @@
 The installs are those of the other tests. Installing itself is in test_pi and in tests/adapters.
 """
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,12 +15,13 @@ import pytest
 
 from adapters import agent, plan
 from adapters.agent import ModeName
-from adapters.machine import Node
+from adapters.machine import Node, kind
 from adapters.plan import Choice
 from daemon.core.paths import Home, private_directory
 from tests.e2e import agents
 from tests.e2e.agents import Agent
 from tests.e2e.terminal import Terminal
+from tests.e2e.test_codex import CODEX
 from tests.fakes import chain
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
 from tests.fakes.provider import TASK, Provider, running_provider
@@ -47,13 +49,16 @@ class Case(NamedTuple):
     command: Path
     user: Path
 
-    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    @property
+    def environment(self) -> dict[str, str]:
         path = f"{agents.node('new').parent}:/usr/bin:/bin"
-        own = {"HOME": str(self.user), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)}
+        return {"HOME": str(self.user), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)}
+
+    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [str(self.command), *words],
             cwd=self.user / "project",
-            env={**own, **environment},
+            env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -68,13 +73,17 @@ class Case(NamedTuple):
 @contextmanager
 def installed(home: Home, user: Path, name: str, mode: ModeName) -> Iterator[Case]:
     """What an install leaves, its packages those that the other tests keep."""
-    tested = agents.AGENTS[name]
+    tested = CODEX if name == "codex" else agents.AGENTS[name]
     root = agents.installed(tested)
     adapter, version = agent.load(home, name.partition("-0")[0]), "0.74.2" if name == "pi-0.74" else None
     node = Node(agents.node("new"), (26, 12, 1), Path("npm"))
     made = plan.plan(adapter, home, Choice(mode=mode, version=version), node)
     private_directory(made.root)
-    (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
+    if name == "codex":  # the adapter has the machine's package itself, the kept install the one that chooses it
+        (made.root / "node_modules" / "@openai").mkdir(parents=True)
+        (made.root / "node_modules" / "@openai" / "codex").symlink_to(root / f"node_modules/@openai/codex-{kind()}")
+    else:
+        (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
     for file in made.files:
         private_directory((home.root / file.path).parent)
         (home.root / file.path).write_text(file.text)
@@ -147,3 +156,34 @@ def test_on_the_persons_configuration_pi_tells_and_takes_feedback(reef_home: Hom
         assert first.id not in str(case.asked()[-1])
     kept = [path for path in (user / ".pi").rglob("*") if path.is_file() and "sessions" not in path.parts]
     assert not any("reef" in path.read_text() for path in kept)
+
+
+@pytest.mark.parametrize("mode", ["isolated", "overlay"])
+def test_pi_runs_a_releases_servers_beside_the_persons_own(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
+    """BUGS B107: their file, with a mark at its beginning and a setting nobody knows, is read by Pi alone. What Pi
+    writes into it stays there.
+    """
+    user, begun = tmp_path / "user", tmp_path / "begun"
+    begun.mkdir()
+    with installed(reef_home, user, "pi", mode) as case:
+        theirs = user / ".pi" / "agent" if mode == "overlay" else reef_home.agents / "pi" / "user"
+        theirs.mkdir(parents=True)
+        own = {"mcpServers": {name: _server(begun / f"{name}-own") for name in ("mine", "both")}, "unknown": [1]}
+        written = b"\xef\xbb\xbf" + json.dumps(own).encode() + b"\r\n"
+        (theirs / "mcp.json").write_bytes(written)
+        servers = {"mcpServers": {name: _server(begun / f"{name}-reef") for name in ("both", "new")}}
+        _, waits = case.daemon.control("POST", "/reef/harness/proposals", {"files": {"mcp.json": json.dumps(servers)}})
+        assert case.daemon.control("POST", f"/reef/releases/{waits['id']}/approve", {})[0] == 200
+        assert case.run(*case.tested.ask, PROMPT).returncode == 0
+        until(lambda: len(list(begun.iterdir())) >= 3, "the servers were started")
+        assert {path.name for path in begun.iterdir()} == {"mine-own", "both-own", "new-reef"}
+        assert (theirs / "mcp.json").read_bytes() == written
+        if mode == "isolated":
+            assert case.run("mcp", "add", "later", "--", "true").returncode == 0
+            kept = json.loads((theirs / "mcp.json").read_text("utf-8-sig"))
+            assert (set(kept["mcpServers"]), kept["unknown"]) == ({"mine", "both", "later"}, [1])
+
+
+def _server(mark: Path) -> dict[str, Any]:
+    """One that leaves a mark and never answers."""
+    return {"command": "sh", "args": ["-c", f"touch '{mark}'; exec cat >/dev/null"]}
