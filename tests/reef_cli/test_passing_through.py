@@ -103,14 +103,16 @@ class Stand:
     def start(self, command: str, *words: bytes, **options: Any) -> "tuple[subprocess.Popen[bytes], Path]":
         self.count += 1
         tell = self.folder / f"told-{self.count}"
-        more = {name: options.pop(name) for name in ("EXIT", "DIES", "READS", "STAYS") if name in options}
+        names = ("EXIT", "DIES", "READS", "STAYS")
+        more: dict[str, str] = {name: options.pop(name) for name in names if name in options}
         given: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
             **options,
         }
-        started = subprocess.Popen([command, *words], env={**os.environ, **more, "TELL": str(tell)}, **given)
+        environment: dict[str, str] = {**os.environ, **more, "TELL": str(tell)}
+        started: subprocess.Popen[bytes] = subprocess.Popen([os.fsencode(command), *words], env=environment, **given)
         return started, tell
 
     def run(self, command: str, *words: bytes, data: bytes | None = None, **options: Any) -> Told:
