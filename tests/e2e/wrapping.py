@@ -79,11 +79,20 @@ class Installed:
 
     def install_both_ways(self, downloads: Path) -> None:
         """By the command, then by the script that curl gets. What npm loads for the first serves the second, too."""
-        self.install(downloads)
+        version = ("--agent-version", self.version) if self.version else ()
+        chosen = ("--adapter", self.adapter)
+        self.lend(downloads)
+        done = self.reef("harness", "install", *chosen, "--mode", self.mode, "--scenario", SCENARIO, *version)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{self.command}\n"
         self.trees.append(digests(self.home.root, "agents", "bin"))
-        assert self.answered("harness", "uninstall", "--adapter", self.adapter)["kept"] == []
+        assert self.answered("harness", "uninstall", *chosen)["kept"] == []
         assert not self.place.root.exists()
         assert any(downloads.iterdir())
+        self.install(downloads)
+
+    def install(self, downloads: Path) -> None:
+        """By the script alone."""
         self.lend(downloads)
         piped = subprocess.run(
             ["bash"],
@@ -96,14 +105,6 @@ class Installed:
         )
         assert piped.returncode == 0, piped.stderr
         self.trees.append(digests(self.home.root, "agents", "bin"))
-
-    def install(self, downloads: Path) -> None:
-        self.lend(downloads)
-        version = ("--agent-version", self.version) if self.version else ()
-        chosen = ("--adapter", self.adapter, "--mode", self.mode, "--scenario", SCENARIO, *version)
-        done = self.reef("harness", "install", *chosen)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout == f"{self.command}\n"
 
     def script(self) -> str:
         """As curl gets it."""
