@@ -66,15 +66,20 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def installed(home: Home, user: Path, name: str, mode: ModeName) -> Iterator[Case]:
-    """What an install leaves, its packages those that the other tests keep."""
+def installed(home: Home, user: Path, name: str, mode: ModeName, **choice: Any) -> Iterator[Case]:
+    """What an install leaves, its packages those that the other tests keep. ``choice``: more of `Choice`."""
     tested = agents.AGENTS[name]
     root = agents.installed(tested)
     adapter, version = agent.load(home, name.partition("-0")[0]), "0.74.2" if name == "pi-0.74" else None
     node = Node(agents.node("new"), (26, 12, 1), Path("npm"))
-    made = plan.plan(adapter, home, Choice(mode=mode, version=version), node)
+    made = plan.plan(adapter, home, Choice(mode=mode, version=version, **choice), node)
     private_directory(made.root)
-    (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
+    if name == "codex":  # its programs are a package under another name where npm chooses one for the machine
+        private_directory(made.root / "node_modules" / "@openai")
+        (program,) = (root / "node_modules" / "@openai").glob("codex-*")
+        (made.root / "node_modules" / "@openai" / "codex").symlink_to(program)
+    else:
+        (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
     for file in made.files:
         private_directory((home.root / file.path).parent)
         (home.root / file.path).write_text(file.text)

@@ -33,8 +33,8 @@ THEIRS = "Their own rule: be kind."
 class Told(NamedTuple):
     """``own``: where the person's rules are, below their home. ``task`` and ``again``: words before a prompt, for a
     conversation and for going on with it. ``terminal``: words for one on a screen; ``keys`` answer what it asks first,
-    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``stays``: whether it shows what it was
-    told of a release. ``script``: of the provider, for one whose tools have other names.
+    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``script``: of the provider, for one
+    whose tools have other names.
     """
 
     adapter: str
@@ -46,7 +46,6 @@ class Told(NamedTuple):
     ready: str
     keys: tuple[tuple[str, str], ...] = ()
     good: str = "/good"
-    stays: bool = True
     script: Callable[[Any], Turn] | None = None
 
 
@@ -78,7 +77,6 @@ _OPENCODE: Any = {
     "again": ("run", "--continue"),
     "terminal": (),
     "ready": "Ask anything",
-    "stays": False,
 }
 AGENTS = {
     "claude-code": Told(**_CLAUDE, keys=_TRUST, mode="isolated"),
@@ -190,7 +188,7 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         shown = listening(terminal, told)
         shown += terminal.enter("create hello.txt", lambda: TASK[-1].text in terminal.screen() and terminal.screen())
         assert installed.requests()[-1][2]["release"] == first
-        assert not told.stays or "release r1 · our team's rules" in shown, shown
+        assert "release r1 · our team's rules" in shown, shown
         asked = installed.told()
         assert [word in asked for word in ("Use uv, not pip", "in Lagos", "greet", THEIRS)] == [
             True, True, True, told.mode == "overlay",
@@ -208,7 +206,10 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
     before = len(installed.sessions())
     done = installed.run(work, *told.again, "and again")
     assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
-    done = installed.run(work, *told.task, "another thing")  # Claude Code keeps a conversation's first system prompt
+    kept = "Use uv, not pip" in installed.told()  # Claude Code keeps a conversation's first rules
+    assert installed.requests()[-1][2]["release"] == (first if kept else second)
+    assert kept == (told.adapter == "claude-code")
+    done = installed.run(work, *told.task, "another thing")
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == second
     assert "Be brief" in installed.told()
