@@ -11,15 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from adapters import described
 from adapters.template import Source
 from daemon.core.errors import ConfigError, NotFound
 from daemon.core.paths import Home
 
 #: Its own configuration directory, or the person's with more on top.
 ModeName = Literal["isolated", "overlay"]
-MODES: Final = ("isolated", "overlay")
+MODES: Final = described.MODES
 _SHIPPED: Final = Path(__file__).parents[1] / "harness_templates"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+#: Bytes; the largest of Reef's has 12,000.
+_LARGEST: Final = 1 << 20
 
 
 class Package(NamedTuple):
@@ -145,10 +148,20 @@ def load(home: Home, name: str) -> Adapter:
     if path is None:
         raise NotFound(f"no adapter is called {name[:80]!r}", hint=f"there is: {', '.join(names(home))}")
     try:
-        return _adapter(name, path.parent, json.loads(path.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise ConfigError(f"{path}: {what}", hint=f"compare it with {_SHIPPED / 'pi' / 'adapter.json'}") from None
+        return _adapter(name, path.parent, _described(path))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: {error}", hint=f"compare it with {_SHIPPED / 'pi' / 'adapter.json'}") from None
+
+
+def found(home: Home) -> tuple[list[Adapter], list[ConfigError]]:
+    """All whose description can be carried out, and what is wrong with the others."""
+    whole, wrong = [], []
+    for name in names(home):
+        try:
+            whole.append(load(home, name))
+        except ConfigError as error:
+            wrong.append(error)
+    return whole, wrong
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -166,6 +179,17 @@ def _own(home: Home) -> Path:
     return home.root / "adapters"
 
 
+def _described(path: Path) -> dict[str, Any]:
+    """Raises OSError, ValueError, RecursionError."""
+    with path.open("rb") as file:
+        raw = file.read(_LARGEST + 1)
+    if len(raw) > _LARGEST:
+        raise ValueError(f"it has more than {_LARGEST} bytes")
+    said: dict[str, Any] = json.loads(raw)
+    described.check(said)
+    return said
+
+
 def _adapter(name: str, folder: Path, said: dict[str, Any]) -> Adapter:
     fields = {**said, "name": name, "folder": folder}
     fields["modes"] = {mode: _mode(told) for mode, told in said["modes"].items()}
@@ -173,10 +197,7 @@ def _adapter(name: str, folder: Path, said: dict[str, Any]) -> Adapter:
     for listed in ("check", "asks_version", "plain"):
         if listed in fields:
             fields[listed] = tuple(fields[listed])
-    made = Adapter(**fields)
-    if not re.fullmatch(r"reef-[a-z0-9-]+", made.command):
-        raise ValueError(f"command {made.command!r} does not begin with reef-")
-    return made
+    return Adapter(**fields)
 
 
 def _install(said: dict[str, Any]) -> Install:

@@ -1,24 +1,47 @@
-"""Which commit a working directory is at, from Git's files alone: starting git costs what a wrapper has to save."""
+"""Which repository a working directory is in, and at which commit, from Git's files alone: starting git costs what a
+wrapper has to save.
+"""
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 #: Characters; refs of a large repository, packed, are a few megabytes.
 _MOST: Final = 16 << 20
 _OBJECT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
+class Place(NamedTuple):
+    """``top`` of the working tree, its ``git`` directory, and what that shares with other worktrees (``common``)."""
+
+    top: Path
+    git: Path
+    common: Path
+
+
+def find(folder: Path) -> Place | None:
+    """The repository that a folder is in; None where it is in none. Raises OSError, UnicodeDecodeError."""
+    for top in (folder, *folder.parents):
+        git = top / ".git"
+        if git.is_file():  # a worktree or submodule (gitrepository-layout(5))
+            git = top / _text(git).removeprefix("gitdir: ")
+        elif not git.is_dir():
+            continue
+        common = git / "commondir"
+        return Place(top, git, git / _text(common) if common.is_file() else git)
+    return None
+
+
 def commit_of(folder: Path) -> str | None:
     """The commit that HEAD names; None outside a repository, before the first commit, or where refs are kept otherwise
     than in files (reftable)."""
     try:
-        git = _git_directory(folder)
-        if git is None:
+        place = find(folder)
+        if place is None:
             return None
-        head = _text(git / "HEAD")
+        head = _text(place.git / "HEAD")
         name = head.removeprefix("ref: ") if head.startswith("ref: ") else None
-        found = head if name is None else _reference(git, name)
+        found = head if name is None else _reference(place, name)
     except (OSError, UnicodeDecodeError):
         return None
     return found if found and _OBJECT.fullmatch(found) else None
@@ -32,23 +55,11 @@ def _text(path: Path) -> str:
         return file.read(_MOST).strip()
 
 
-def _git_directory(folder: Path) -> Path | None:
-    for place in (folder, *folder.parents):
-        git = place / ".git"
-        if git.is_dir():
-            return git
-        if git.is_file():  # a worktree or submodule (gitrepository-layout(5))
-            return place / _text(git).removeprefix("gitdir: ")
-    return None
-
-
-def _reference(git: Path, name: str) -> str | None:
-    common = git / "commondir"
-    places = [git, git / _text(common)] if common.is_file() else [git]
-    for place in places:
-        if (place / name).is_file():
-            return _text(place / name)
-    packed = places[-1] / "packed-refs"
+def _reference(place: Place, name: str) -> str | None:
+    for git in dict.fromkeys((place.git, place.common)):
+        if (git / name).is_file():
+            return _text(git / name)
+    packed = place.common / "packed-refs"
     if packed.is_file():
         for line in _text(packed).splitlines():
             digest, _, known = line.partition(" ")

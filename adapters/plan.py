@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from adapters import machine, template, wrapper
+from adapters import agent, machine, template, wrapper
 from adapters.agent import Adapter, Install, ModeName, Package, numbers
 from adapters.machine import Node, Program
-from daemon.core.errors import NotFound, ReefError
+from daemon.core.errors import Conflict, NotFound, ReefError
 from daemon.core.paths import Home
 
 #: When a newer release is taken: at the next start, after a yes in the terminal, or by `reef harness update` alone.
@@ -189,6 +189,9 @@ def _with_node(adapter: Adapter, install: Install, node: Node | None) -> tuple[t
 
 def _plan(adapter: Adapter, home: Home, choice: Choice, program: Program) -> InstallPlan:
     adapter.mode(choice.mode)
+    for other in agent.found(home)[0]:
+        if other.command == adapter.command and other.name != adapter.name:
+            raise Conflict(f"{other.name} has the command {other.command} already", hint=f"give {adapter.name} another")
     folder = f"agents/{adapter.name}"
     chosen = {
         "adapter": adapter.name,

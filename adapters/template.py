@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-_PLACE: Final = re.compile(r"\$(REEF_[A-Z_]+)")
+#: Where a value goes.
+PLACE: Final = re.compile(r"\$(REEF_[A-Z_]+)")
 
 #: ``str | {"file": str} | {"json": Any} | {"toml": Any}``; the last two with ``{"before": str}`` as words.
 Source = str | Mapping[str, Any]
@@ -44,7 +45,7 @@ def word(source: Source, values: Mapping[str, Any]) -> str:
 
 def in_text(text: str, values: Mapping[str, Any]) -> str:
     """A truth inside a text is 1 or 0, as an address's query has it."""
-    return _PLACE.sub(lambda place: _said(values[place[1]]), text)
+    return PLACE.sub(lambda place: _said(values[place[1]]), text)
 
 
 def _said(value: Any) -> str:
@@ -59,7 +60,7 @@ def in_data(value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [in_data(inner, values) for inner in value]
     if isinstance(value, str):
-        whole = _PLACE.fullmatch(value)
+        whole = PLACE.fullmatch(value)
         return values[whole[1]] if whole else in_text(value, values)
     return value
 

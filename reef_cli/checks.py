@@ -203,10 +203,13 @@ def agents(place: Home, told: dict[str, Any] | None) -> Iterator[Check]:
     asked: Counter[str] = Counter()
     for row in Client(place.socket).get("/reef/rollups", unit="day", by="agent")["items"]:
         asked[row["agent"] or "others"] += row["records"]
-    names = agent.names(place)
-    silent = [name for name in names if receipt.read(place.root, name) is not None and not asked[name]]
+    whole, wrong = agent.found(place)
+    for error in wrong:
+        yield Check("agents", "fail", error.message, error.hint)
+    mute = [one for one in whole if receipt.read(place.root, one.name) is not None and not asked[one.name]]
+    silent = [one.name for one in mute]
     if silent:
-        command = place.commands / agent.load(place, silent[0]).command
+        command = place.commands / mute[0].command
         fix = f"ask {silent[0]} something with {command}; if this stays, see: reef logs"
         yield Check("agents", "warn", f"{' and '.join(silent)} installed, but no request has come in 30 days", fix)
     elif not asked:
@@ -230,7 +233,8 @@ def node(place: Home) -> Check:
             "node", "warn", "no Node.js with npm: coding agents from npm (Pi) cannot be installed", "install Node.js"
         )
     version = ".".join(map(str, found.version))
-    if found.version < agent.load(place, "pi").installs[0].node:
+    pi = next((one for one in agent.found(place)[0] if one.name == "pi"), None)
+    if pi is not None and pi.installs and found.version < pi.installs[0].node:
         return Check("node", "ok", f"{version}; Pi gets a newer one of its own")
     return Check("node", "ok", version)
 

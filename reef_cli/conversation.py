@@ -48,7 +48,13 @@ def facts(session: Mapping[str, Any]) -> list[str]:
         f"{session['prompt_tokens']} + {session['completion_tokens']} tokens",
         *([paid] if (paid := output.dollars(session.get("cost_usd"))) else []),
         *([session["cwd"]] if session["cwd"] else []),
+        *([_checkout(session["commit"], session["dirty"])] if session.get("commit") else []),
     ]
+
+
+def _checkout(commit: str, dirty: bool | None) -> str:
+    """As the newest shown record was told; whether its tree was the commit's is not always known."""
+    return f"at {commit[:10]}" + ("" if dirty is None else ", changed" if dirty else ", unchanged")
 
 
 def messages(entry: Mapping[str, Any], *, full: bool = False) -> Iterator[Mapping[str, Any]]:

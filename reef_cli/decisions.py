@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from daemon.core.releases import PERSON
+
 
 def state(release: Mapping[str, Any]) -> str:
     """released, pending, rejected; or inconclusive: the gate could not tell, and nobody has said yes."""
@@ -20,3 +22,13 @@ def verdict(release: Mapping[str, Any]) -> str:
     """The gate's, with the pairs that the candidate won and lost: ``accept 9:1``; ``-`` where it was not judged."""
     gate = release["gate"]
     return f"{gate['verdict']} {gate['wins']}:{gate['losses']}" if gate else "-"
+
+
+def short(release: Mapping[str, Any]) -> str:
+    """``r5`` of ``r5-0badcafe``; a candidate has no number yet."""
+    return str(release["id"].partition("-")[0]) if release["number"] else "(new)"
+
+
+def by(release: Mapping[str, Any]) -> str:
+    """Who made it."""
+    return "a person's own" if release["recipe"] == PERSON else f"recipe {release['recipe']}, job {release['job']}"

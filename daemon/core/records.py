@@ -269,6 +269,8 @@ class Exchange:
     side: bool = False
     cwd: str | None = None
     commit: str | None = None
+    #: Whether the tree differed from that commit; None: nobody knows.
+    dirty: bool | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     #: W3C trace context that came along; for spans only, not stored.
     traceparent: str | None = None

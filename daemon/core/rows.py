@@ -84,12 +84,14 @@ class RecordRow:
 class RecordPlace:
     """Where a record came from: its route, the folder and commit that its agent worked on, what else it was told.
 
-    ``note`` says what could not be read of it.
+    ``dirty``: whether its tree differed from that commit, None where nobody knows. ``note`` says what could not be read
+    of it.
     """
 
     path: str
     cwd: str | None
     commit: str | None
+    dirty: bool | None
     subagent: str | None
     tags: Mapping[str, str]
     note: str | None

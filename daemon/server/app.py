@@ -45,6 +45,7 @@ from daemon.server import (
     watching,
 )
 from daemon.server.auth import Guard
+from daemon.server.checkouts import Checkouts
 from daemon.server.control import answer
 from daemon.server.inband import InBand
 from daemon.server.incoming import ClientGone
@@ -170,6 +171,7 @@ def build(runtime: Runtime) -> ASGIApp:
         runtime.redactor,
         heads=runtime.heads,
         checks=runtime.checks,
+        checkouts=Checkouts(),
         inband=InBand(runtime.store, Ratings(runtime.store, runtime.recorder, runtime.changes)),
         live=runtime.live,
         server=runtime.config.server,

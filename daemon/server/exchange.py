@@ -12,6 +12,7 @@ from daemon.core.prices import Price, cost
 from daemon.core.records import Dialect, End, Exchange, TokenSpan, Transcript, Usage
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayRequest
+from daemon.server.checkouts import UNKNOWN
 from daemon.server.heads import BASE
 from daemon.server.identity import Identity
 from daemon.wire.base import Renderer
@@ -37,6 +38,7 @@ class Call:
         #: What serves it, from its arrival to its end.
         self.served = BASE
         self.identity: Identity | None = None
+        self.checkout = UNKNOWN
         #: Why no record is to be made of it (`daemon.server.privacy`).
         self.unrecorded: str | None = None
         self.request = b""
@@ -134,6 +136,7 @@ class Call:
             side=who.side or self.dialect is Dialect.OTHER,
             cwd=who.cwd,
             commit=who.commit,
+            dirty=self.checkout.dirty,
             tags=who.tags,
             traceparent=self.headers.get("traceparent"),
             unrecorded=self.unrecorded,

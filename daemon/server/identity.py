@@ -46,6 +46,8 @@ class Identity:
     side: bool
     cwd: str | None
     commit: str | None
+    #: Whether the tree differs from that commit, where the agent says so itself.
+    dirty: bool | None
     tags: Mapping[str, str]
 
 
@@ -68,7 +70,8 @@ def identify(headers: Mapping[str, str]) -> Identity:
     field = {name: value[:_MAX_FIELD] for name, value in headers.items()}
     keys = dict.fromkeys(field[name] for name in _SESSION_HEADERS if field.get(name))
     codex = _codex(headers.get("x-codex-turn-metadata"))
-    cwd, commit = _workspace(codex)
+    cwd, commit, dirty = _workspace(codex)
+    declared = field.get("x-reef-commit") or field.get(f"{_TAG}commit")
     return Identity(
         scenario=scenario_name(headers.get("x-reef-scenario")),
         agent=field.get("x-reef-adapter") or by_user_agent(field.get("user-agent", "")),
@@ -78,7 +81,8 @@ def identify(headers: Mapping[str, str]) -> Identity:
         side=_aside(codex) or field.get("x-openai-memgen-request") == "true",
         # A header is ASCII, a path may be anything.
         cwd=unquote(headers["x-reef-cwd"][:_MAX_PATH]) if "x-reef-cwd" in field else field.get(f"{_TAG}cwd") or cwd,
-        commit=field.get("x-reef-commit") or field.get(f"{_TAG}commit") or commit,
+        commit=declared or commit,
+        dirty=None if declared else dirty,
         tags={name.removeprefix(_TAG): value for name, value in field.items() if name.startswith(_TAG)},
     )
 
@@ -108,10 +112,12 @@ def _aside(codex: dict[str, Any]) -> bool:
     return codex.get("request_kind", "turn") != "turn" or codex.get("thread_source") == "thread_title"
 
 
-def _workspace(codex: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Codex's first workspace: its path, and the commit where it is a repository."""
+def _workspace(codex: dict[str, Any]) -> tuple[str | None, str | None, bool | None]:
+    """Codex's first workspace: its path and, where it is a repository, the commit and whether the tree differs."""
     workspaces = codex.get("workspaces")
     for path, known in workspaces.items() if isinstance(workspaces, dict) else ():
-        commit = known.get("latest_git_commit_hash") if isinstance(known, dict) else None
-        return path[:_MAX_FIELD], commit[:_MAX_FIELD] if isinstance(commit, str) else None
-    return None, None
+        told = known if isinstance(known, dict) else {}
+        commit, dirty = told.get("latest_git_commit_hash"), told.get("has_changes")
+        whole = commit[:_MAX_FIELD] if isinstance(commit, str) else None
+        return path[:_MAX_FIELD], whole, dirty if isinstance(dirty, bool) else None
+    return None, None, None

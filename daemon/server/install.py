@@ -74,15 +74,16 @@ async def versions(request: Request) -> Response:
 
 
 async def adapters(request: Request) -> Response:
-    """``GET /reef/harness/adapters``: which agents there are, and which of them are installed."""
+    """``GET /reef/harness/adapters``: which agents there are, and which of them are installed; ``problems``:
+    what is wrong with other descriptions."""
     home = runtime(request).home
     items = []
-    for name in await read(agent.names, home):
-        adapter = await read(agent.load, home, name)
-        found = await read(receipt.read, home.root, name)
+    whole, wrong = await read(agent.found, home)
+    for adapter in whole:
+        found = await read(receipt.read, home.root, adapter.name)
         items.append(
             {
-                "name": name,
+                "name": adapter.name,
                 "version": adapter.version,
                 "summary": adapter.summary,
                 "modes": list(adapter.modes),
@@ -90,7 +91,7 @@ async def adapters(request: Request) -> Response:
                 "command": str(home.commands / adapter.command) if found else None,
             }
         )
-    return answer({"items": items, "next": None})
+    return answer({"items": items, "next": None, "problems": [error.message for error in wrong]})
 
 
 async def install(request: Request) -> Response:

@@ -24,6 +24,7 @@ from daemon.core.errors import (
 from daemon.core.records import ChatRequest, Dialect, End
 from daemon.core.redact import Redactor
 from daemon.engines.base import RelayEngine, RelayRequest, TokenEngine
+from daemon.server.checkouts import Checkouts
 from daemon.server.checks import Checks
 from daemon.server.exchange import Call
 from daemon.server.heads import Heads
@@ -67,6 +68,7 @@ class DataPlane:
     redactor: Redactor
     heads: Heads
     checks: Checks
+    checkouts: Checkouts
     inband: InBand
     live: Live
     server: ServerConfig
@@ -83,6 +85,8 @@ class DataPlane:
             call.served = self.heads.served(call.identity.scenario)
             call.request = await read_body(scope, receive, self.server.max_body_mb << 20)
             self.checks.arrived(call.identity)
+            if call.unrecorded is None:
+                call.checkout = self.checkouts.of(call.identity)
         except ClientGone:
             return
         except asyncio.CancelledError:

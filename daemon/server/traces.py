@@ -71,8 +71,10 @@ def _trace(daemon: Runtime, name: str, limit: int, *, before: str | None, after:
     reports = store.reports_on([row.receipt for row in shown])
     signals = store.signals_on([row.seq for row in shown])
     first, last = (str(shown[0].seq), str(shown[-1].seq)) if shown else (after, before)
+    newest = store.place(shown[-1].seq) if shown else None
     return {
-        "session": session,
+        "session": asdict(session)
+        | ({"commit": newest.commit, "dirty": newest.dirty} if newest else {"commit": None, "dirty": None}),
         "records": [
             {"record": row, **entry, "reports": reports.get(row.receipt, []), "signals": signals.get(row.seq, [])}
             for row, entry in entries

@@ -42,11 +42,13 @@ def read(text: str) -> Said | None:
 
 
 def said(message: Message) -> Said | None:
-    """The same of a message: the first of its texts that a person wrote counts."""
+    """The same of a message: the first of its texts that a person wrote counts. Nothing of an agent's stands before
+    the word in it: a file that is quoted there could end the quotation itself, and speak as the person.
+    """
     if message.role != "user" or any(isinstance(part, ToolResult) for part in message.parts):
         return None
     written = (part.text for part in message.parts if isinstance(part, Text) and person.written(part.text).strip())
-    return next((read(text) for text in islice(written, 1)), None)
+    return next((read(text) for text in islice(written, 1) if _SAID.match(text.lstrip())), None)
 
 
 def without(messages: Iterable[Message]) -> tuple[Message, ...]:

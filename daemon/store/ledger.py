@@ -30,7 +30,7 @@ _RECORD: Final = f"""INSERT INTO record (receipt, session, scenario, kind, edge,
     release_id, weights, agent,
     prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, stop_reason,
     error, preview, messages, tools, redacted, cost_usd) VALUES ({",".join("?" * 31)})"""
-_REQUEST: Final = f"INSERT INTO request VALUES ({','.join('?' * 18)})"
+_REQUEST: Final = f"INSERT INTO request VALUES ({','.join('?' * 19)})"
 
 
 class Ledger:
@@ -180,7 +180,7 @@ class Ledger:
                 parts.seq, parts.frame_id, base, kept, depth, packed(ids[kept:]),
                 None if parts.answer is None else parts.answer.id, seen, transcript.root,
                 new.chain[-1], new.hash, size, exchange.path, exchange.subagent, exchange.cwd,
-                exchange.commit, tags, transcript.note,
+                exchange.commit, tags, transcript.note, exchange.dirty,
             ),
         )  # fmt: skip
         return seen

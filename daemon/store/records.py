@@ -27,10 +27,11 @@ def record(reader: Reader, receipt: str) -> RecordRow:
 
 def place(reader: Reader, seq: int) -> RecordPlace:
     """Of a record that is there."""
-    path, cwd, commit, subagent, tags, note = reader.db.execute(
-        "SELECT path, cwd, git_commit, subagent, tags, note FROM request WHERE seq = ?", (seq,)
+    path, cwd, commit, dirty, subagent, tags, note = reader.db.execute(
+        "SELECT path, cwd, git_commit, git_dirty, subagent, tags, note FROM request WHERE seq = ?", (seq,)
     ).fetchone()
-    return RecordPlace(path, cwd, commit, subagent, json.loads(tags), note)
+    changed = None if dirty is None else bool(dirty)
+    return RecordPlace(path, cwd, commit, changed, subagent, json.loads(tags), note)
 
 
 def by_seq(reader: Reader, seq: int) -> RecordRow:

@@ -86,7 +86,10 @@ def _describe(made: InstallPlan) -> None:
 
 
 def list_adapters(*, as_json: AsJson = False) -> None:
-    rows = [_row(name) for name in agent.names(home())]
+    whole, wrong = agent.found(home())
+    for error in wrong:
+        diagnostics.say(error.message)
+    rows = [_row(adapter) for adapter in whole]
     if as_json:
         output.json({"items": rows})
         return
@@ -99,9 +102,9 @@ def list_adapters(*, as_json: AsJson = False) -> None:
         diagnostics.say(f"not installed yet: reef harness install --adapter {'|'.join(map(str, missing))}")
 
 
-def _row(name: str) -> dict[str, object]:
+def _row(adapter: Adapter) -> dict[str, object]:
+    name = adapter.name
     place = Place(home().agents / name)
-    adapter = agent.load(home(), name)
     row: dict[str, object] = {"adapter": name, "version": adapter.version, "summary": adapter.summary}
     if receipt.read(home().root, name) is None:
         return row | dict.fromkeys(("mode", "scenario", "upgrade", "release", "running", "command"))

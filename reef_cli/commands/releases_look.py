@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from daemon.core.client import segment
 from daemon.core.paths import home
-from reef_cli import diagnostics, output
+from reef_cli import decisions, diagnostics, output
 from reef_cli.commands.releases import Scenario, head, only
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
@@ -116,23 +116,15 @@ def blame(
         return
     put = told["releases"]
     for line in told["lines"]:
-        output.line(f"{_short(put[line['release']]):<8}{output.visible(line['text'])}")
+        output.line(f"{decisions.short(put[line['release']]):<8}{output.visible(line['text'])}")
     for one in put.values():
         output.line()
-        output.line(f"{output.bold(one['id'])}  {output.clock(one['created_ns'])}  {_by(one)}")
+        output.line(
+            f"{output.bold(one['id'])}  {output.clock(one['created_ns'])}  {output.visible(decisions.by(one), keep='')}"
+        )
         output.line(f"  {output.one_line(one['reason'], _WIDE)}")
         for said in one["said"]:
             output.line(f"  {_said(said)}")
-
-
-def _short(release: dict[str, Any]) -> str:
-    return str(release["id"].partition("-")[0]) if release["number"] else "(new)"
-
-
-def _by(release: dict[str, Any]) -> str:
-    if release["recipe"] == "person":
-        return "a person's own"
-    return output.visible(f"recipe {release['recipe']}, job {release['job']}", keep="")
 
 
 def _said(said: dict[str, Any]) -> str:

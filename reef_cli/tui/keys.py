@@ -20,6 +20,7 @@ class Place(StrEnum):
     RELEASES = "releases"
     RELEASE = "release"
     DIFF = "release diff"
+    BLAME = "release blame"
     JOBS = "jobs"
     JOB = "job"
     MODELS = "models"
@@ -36,7 +37,7 @@ EATEN_BY_EDITORS: Final = ("ctrl+p",)
 ALWAYS: Final = 9
 
 LISTS: Final = (Place.TRACES, Place.RELEASES, Place.JOBS, Place.MODELS, Place.LOGS, Place.STATUS)
-OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.DIFF, Place.JOB, Place.MODEL)
+OPENED: Final = (Place.TRACE, Place.RAW, Place.CHANGES, Place.RELEASE, Place.DIFF, Place.BLAME, Place.JOB, Place.MODEL)
 EXCHANGES: Final = (Place.TRACE, Place.RAW, Place.CHANGES)
 EVERYWHERE: Final = tuple(Place)
 _RATED: Final = (Place.TRACES, Place.TRACE)
@@ -118,6 +119,8 @@ KEYS: Final = (
     Key("rollback", ("b",), "b", "roll back", "serve this release again", _DECIDED, "reef releases rollback ID", 5),
     Key("diff", ("d",), "d", "diff", "what it changes", _RELEASES, "reef releases diff ID", 6),
     Key("hold", ("asterisk",), "*", "pin", "hold clients at it, or no longer", _DECIDED, "reef releases pin ID", 7),
+    Key("blame", ("B",), "B", "blame", "who put each line of the file there", (Place.DIFF,),
+        "reef releases blame PATH ID", 8),
     Key("cancel", ("x",), "x", "cancel", "stop a job", _JOBS, "reef jobs cancel ID", 3),
     Key("use", ("u",), "u", "use", "answer with this model", _MODELS, "reef models use NAME", 3),
     Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3),

@@ -64,13 +64,9 @@ def test_a_name_that_nobody_has(reef_home: Home, name: str) -> None:
     ("text", "said"),
     [
         ("{", "Expecting property name"),
-        ("[]", "list"),
-        (json.dumps({key: value for key, value in OWN.items() if key != "modes"}), "'modes' is missing"),
-        (json.dumps({key: value for key, value in OWN.items() if key != "title"}), "title"),
-        (json.dumps({**OWN, "colour": "red"}), "colour"),
-        (json.dumps({**OWN, "command": "rm"}), "does not begin with reef-"),
-        (json.dumps({**OWN, "installs": [{"version": "1"}]}), "'packages' is missing"),
-        (json.dumps({**OWN, "modes": {"isolated": {"enviroment": {}}}}), "enviroment"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({**OWN, "summary": "x" * (1 << 20)}), "more than 1048576 bytes"),
+        (json.dumps({**OWN, "command": "rm"}), "command: 'rm' is no command"),
     ],
 )
 def test_what_is_wrong_with_one_is_said(reef_home: Home, text: str, said: str) -> None:
@@ -78,6 +74,8 @@ def test_what_is_wrong_with_one_is_said(reef_home: Home, text: str, said: str) -
     with pytest.raises(ConfigError, match=r"own\.json: ") as raised:
         agent.load(reef_home, "own")
     assert said in raised.value.message
+    whole, wrong = agent.found(reef_home)
+    assert ("pi" in [one.name for one in whole], [error.message for error in wrong]) == (True, [raised.value.message])
 
 
 def test_versions_compare_by_their_numbers() -> None:

@@ -9,7 +9,7 @@ from adapters import agent, plan
 from adapters.agent import Adapter, Install, Package
 from adapters.machine import Node, Program
 from adapters.plan import Choice
-from daemon.core.errors import NotFound, ReefError
+from daemon.core.errors import Conflict, NotFound, ReefError
 from daemon.core.paths import Home
 
 NEW = Node(Path("/usr/bin/node"), (26, 12, 1), Path("/usr/bin/npm"))
@@ -74,7 +74,7 @@ def test_a_native_program_is_its_machines_package(reef_home: Home) -> None:
             "2.0", (Package(f"own-{kind}", "2.0", 9, "sha512-x"),), ("$REEF_ROOT/node_modules/own/own",), kind
         )
 
-    own = PI._replace(name="own", title="Own", installs=(on("linux-x64"), on("linux-arm64")))
+    own = PI._replace(name="own", title="Own", command="reef-own", installs=(on("linux-x64"), on("linux-arm64")))
     made = plan.plan(own, reef_home, Choice(), OLD)
     assert (made.specs, made.command) == (("own-linux-arm64@2.0",), (f"{reef_home.agents}/own/node_modules/own/own",))
     with pytest.raises(NotFound, match=r"Own has no package for this machine \(linux-arm64\)"):
@@ -84,7 +84,10 @@ def test_a_native_program_is_its_machines_package(reef_home: Home) -> None:
 def pip(python: tuple[int, ...]) -> Adapter:
     packages = (Package("own", "2.0", 9, "sha256:x", "pip"),)
     return PI._replace(
-        name="own", title="Own", installs=(Install("2.0", packages, ("$REEF_ROOT/venv/bin/own",), python=python),)
+        name="own",
+        title="Own",
+        command="reef-own",
+        installs=(Install("2.0", packages, ("$REEF_ROOT/venv/bin/own",), python=python),),
     )
 
 
@@ -163,3 +166,8 @@ def test_reefs_own_is_not_found(reef_home: Home, monkeypatch: pytest.MonkeyPatch
     there(reef_home.root / "x", "9.9.9")
     monkeypatch.setenv("PATH", f"{reef_home.root / 'x'}:/usr/bin:/bin")
     assert plan.find(PI, reef_home) is None
+
+
+def test_a_command_belongs_to_one_agent(reef_home: Home) -> None:
+    with pytest.raises(Conflict, match="pi has the command reef-pi already"):
+        plan.plan(PI._replace(name="own"), reef_home, Choice(), NEW)

@@ -144,6 +144,7 @@ class FakeDaemon:
             Route("/reef/releases/unpin", self._let_go, methods=["POST"]),
             Route("/reef/releases/{id}", self._one(self._release)),
             Route("/reef/releases/{id}/card", self._one(self._release)),
+            Route("/reef/releases/{id}/blame", self._one(self._blame)),
             Route(
                 "/reef/releases/{id}/diff", self._one(lambda request: {"diff": self._release(request).get("diff", "")})
             ),
@@ -275,6 +276,12 @@ class FakeDaemon:
         self.releases.append({**made, "restores": body["to"], "created_ns": 10**19, "reason": "rolled back"})
         self.emit("release", self.releases[-1])
         return JSONResponse(self.releases[-1])
+
+    def _blame(self, request: Request) -> dict[str, Any]:
+        first, last = (self.releases or [])[0], self._release(request)
+        lines = [{"text": "a rule", "release": first["id"]}, {"text": "another rule", "release": last["id"]}]
+        path = request.query_params["path"]
+        return {"path": path, "lines": lines, "releases": {one["id"]: one for one in (first, last)}}
 
     async def _hold(self, request: Request) -> Response:
         self.held = (await self._posted(request))["release"]

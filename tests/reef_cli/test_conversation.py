@@ -49,6 +49,13 @@ def test_the_heading_says_who_where_and_how_much() -> None:
     assert lines == ["A title", "ses_1, pi, scenario default, 1 turn, 100 + 20 tokens, /work, score 0.5"]
 
 
+@pytest.mark.parametrize(("dirty", "said"), [(True, ", changed"), (False, ", unchanged"), (None, "")])
+def test_the_heading_says_at_which_commit(dirty: bool | None, said: str) -> None:
+    at = {"commit": "4f2c91d0aa" + "0" * 30, "dirty": dirty}
+    lines = list(conversation.lines({"session": SESSION | at, "records": []}))
+    assert f"/work, at 4f2c91d0aa{said}, score 0.5" in lines[1]
+
+
 def test_text_keeps_its_lines() -> None:
     assert read({"type": "text", "text": "one\ntwo"}) == ["assistant", "  one", "  two"]
 

@@ -12,7 +12,7 @@ from daemon.core.errors import StoreError
 
 STEPS: Final = (
     "m0001_first_light", "m0002_learning", "m0003_tasks", "m0004_experience", "m0005_privacy", "m0006_fewer_indexes",
-    "m0007_unspaced", "m0008_cost", "m0009_orders", "m0010_pins",
+    "m0007_unspaced", "m0008_cost", "m0009_orders", "m0010_pins", "m0011_dirty",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 Whatever is read here is proved first (`Links`). Weights are also checked byte by byte.
 """
 
+from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,17 @@ from daemon.core import harness
 from daemon.core.errors import BadWeights, Untrusted
 from daemon.core.releases import BASE_RELEASE, LoraFile, Release, ReleaseState
 from daemon.store.pages import page_size
-from daemon.store.releases import commits, history, lfs
+from daemon.store.releases import commits, lfs
+from daemon.store.releases.commits import Snapshot
 from daemon.store.releases.content import acts
 from daemon.store.releases.links import HEADS, Links, Tip, ref_of
 from daemon.store.releases.objects import Reader
 from daemon.store.releases.weights import LORA_PATH
 
 _HARNESS: Final = "harness/"
+_EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+#: What of a release people may want to see a difference of.
+_SHOWN: Final = ("harness", "weights", harness.ROUTING)
 
 _Rows = list[Release]  # a method is called `list`
 
@@ -140,28 +145,32 @@ class Chain(Links):
         rows: _Rows = []
         with Reader(self._repository) as reader:
             tip = self._tip(reader, scenario)
-            while tip.head is not None and after < tip.number and len(rows) <= size:
-                upto = min(after + size + 1, tip.number)
-                names = history.commits(self.path, tip.head.commit, skip=tip.number - upto, count=upto - after)
-                page = [commits.linked(reader, name, self._signer.public).release for name in reversed(names)]
-                rows += [row for row in page if records is None or records & set(row.records)]
-                after = upto
+            links = self._index.links(scenario, tip.head.commit) if tip.head else []
+            for name in links[after:]:
+                row = self._linked(reader, name).release
+                if records is None or records & set(row.records):
+                    rows.append(row)
+                if len(rows) > size:
+                    break
         return rows[:size], len(rows) > size
 
     def _released(self, reader: Reader, tip: Tip, until: int | None, count: int) -> _Rows:
+        """Links made before ``until``, the newest first: those on the way from the newest of them, no others."""
         assert tip.head is not None
+        at: str | None = tip.head.commit
+        if until is not None:
+            links = self._index.links(tip.head.release.scenario, tip.head.commit)
+            number = bisect_left(links, until, key=lambda name: self._linked(reader, name).release.created_ns)
+            at = links[number - 1] if number else None
         rows: _Rows = []
-        skip = 0
-        while len(rows) < count:
-            names = history.commits(self.path, tip.head.commit, skip=skip, count=count)
-            for name in names:
-                release = commits.linked(reader, name, self._signer.public).release
-                if until is None or release.created_ns < until:
-                    rows.append(replace(release, head=release.id == tip.id))
-            if len(names) < count:
-                break
-            skip += count
-        return rows[:count]
+        while at and len(rows) < count:
+            link = self._linked(reader, at)
+            rows.append(replace(link.release, head=link.release.id == tip.id))
+            at = link.parent
+        return rows
+
+    def _linked(self, reader: Reader, name: str) -> Snapshot:
+        return commits.linked(reader, name, self._signer.public)
 
     def files(self, release: Release) -> dict[str, str]:
         """The harness: path below ``harness/`` (one that `daemon.core.harness` knows) → text. Raises Untrusted."""
@@ -215,4 +224,6 @@ class Chain(Links):
             new = self._find(reader, scenario, id, tip)
             old = against or new.release.parent
             found = None if old == BASE_RELEASE else self._find(reader, scenario, old, tip).commit
-        return history.diff(self.path, found, new.commit)
+        words = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-prefix")
+        told = self._repository.run(*words, found or _EMPTY_TREE, str(new.commit), "--", *_SHOWN)
+        return told.decode("utf-8", "replace")

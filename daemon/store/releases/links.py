@@ -17,10 +17,10 @@ from daemon.core.errors import NotFound, Untrusted
 from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseState
 from daemon.core.sshsig import Signer
-from daemon.store.releases import commits, history, lfs, manifest
+from daemon.store.releases import commits, lfs, manifest
 from daemon.store.releases.commits import Snapshot
-from daemon.store.releases.done import Done
 from daemon.store.releases.git import Repository
+from daemon.store.releases.index import Index
 from daemon.store.releases.objects import Reader
 from daemon.store.releases.seen import Seen
 
@@ -65,7 +65,7 @@ class Links:
         self._repository = repository
         self._signer = signer
         self._lfs = lfs.Objects(repository.path)
-        self._done = Done(repository)
+        self._index = Index(repository)
         self._seen = Seen(home.releases_seen)
 
     @property
@@ -126,8 +126,8 @@ class Links:
     def _at(self, tip: Tip, number: int) -> str | None:
         """The commit of a link, by its number."""
         assert tip.head is not None
-        names = history.commits(self.path, tip.head.commit, skip=tip.number - number, count=1)
-        return names[0] if names else None
+        links = self._index.links(tip.head.release.scenario, tip.head.commit)
+        return links[number - 1] if number <= len(links) else None
 
     def _again(self, reader: Reader, release: Release) -> Snapshot:
         """The snapshot of a release that was read before, proved now."""

@@ -210,7 +210,7 @@ class Releases(Pushing):
         """The release of the chain that a job led to."""
         if tip.head is None:
             return None
-        name = self._done.commit_of(scenario, tip.head.commit, job)
+        name = self._index.commit_of(scenario, tip.head.commit, job)
         return self._proved(reader, scenario, name) if name else None
 
     def _known(self, reader: Reader, candidate: Candidate) -> Release | None:

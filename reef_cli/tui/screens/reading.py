@@ -135,11 +135,11 @@ def plain(text: str, width: int, *, marked: bool = False, name: str = "", data: 
     return rows
 
 
-def hanging(id: str, head: str, text: str, width: int, *, style: str = "") -> list[Row]:
-    """``head``, and beside it ``text``, as many lines as it needs; ``text`` is their data."""
+def hanging(id: str, head: str, text: str, width: int, *, style: str = "", data: object = None) -> list[Row]:
+    """``head``, and beside it ``text``, as many lines as it needs; ``text`` is their data where there is no other."""
     indent = min(len(head), width // 2)
     parts = wrapped(text, width - indent)
     return [
-        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style, data=text)
+        Row(f"{id}:{n}", (f"{inert(head) if n == 0 else '':<{indent}}{part}",), style, data=data or text)
         for n, part in enumerate(parts)
     ]

@@ -1,11 +1,14 @@
-"""One release: its card, with what people said that it came from, and what it changes, file by file."""
+"""One release: its card, with what people said that it came from, and what it changes, file by file, and who put each
+line there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from daemon.core.client import segment
+from daemon.core.harness import BELOW
 from reef_cli import decisions, output
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.differences import FileDiff, by_file
@@ -13,9 +16,11 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.deciding import Deciding
 from reef_cli.tui.screens.panel import bindings
-from reef_cli.tui.screens.reading import Reading, plain
+from reef_cli.tui.screens.reading import Reading, hanging, plain
 from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import inert, one_line, wrapped
+from reef_cli.tui.widgets.lines import Line
+from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import Row
 
 #: A file's diff of more lines than this is folded at first.
@@ -113,9 +118,12 @@ class Diff(Card):
 
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
-        if why is None and id == "file" and not self._file():
+        if why is not None or id not in ("file", "blame"):
+            return why
+        file = self._file()
+        if file is None:
             return f"no file is selected: {self.desk.key('down')} goes down to one"
-        return why
+        return _lineless(file) if id == "blame" else None
 
     def do_file(self) -> None:
         file = self._file()
@@ -123,7 +131,80 @@ class Diff(Card):
         self._folded ^= {file.name}
         self.draw(select=f"{file.name}:0")
 
+    def do_blame(self) -> None:
+        file = self._file()
+        assert file is not None  # `blocked` asks first
+        self.app.push_screen(Blame(self.desk, self._release, file.name.removeprefix(BELOW)))
+
+
+class Blame(Reading):
+    """A file of a release: each line with the release that put it there; below, why those were made. Whose the selected
+    line is stands at the bottom."""
+
+    place = Place.BLAME
+    empty = "…"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.BLAME)]
+
+    def __init__(self, desk: Desk, release: Mapping[str, Any], path: str) -> None:
+        super().__init__(desk)
+        self._release = release
+        self._path = path
+        self._told: Mapping[str, Any] = {"lines": (), "releases": {}}
+        self.whose = Line(style="dim")
+
+    def compose(self) -> ComposeResult:
+        for part in super().compose():
+            if part is self.said:
+                yield self.whose
+            yield part
+
+    async def load(self) -> None:
+        path = f"/reef/releases/{segment(self._release['id'])}/blame"
+        scenario = self._release["scenario"]
+        self._told = await off_loop(self.desk.client.get, path, path=self._path, scenario=scenario)
+        self.draw()
+        self._name_whose()
+
+    def lines(self, width: int) -> Sequence[Row]:
+        put = self._told["releases"]
+        rows = [Row("head", (inert(f"{self._release['id']} · {self._path}"),), "bold")]
+        for n, line in enumerate(self._told["lines"]):
+            release = put[line["release"]]
+            rows += hanging(f"line:{n}", f"{decisions.short(release):<8}", line["text"], width, data=release)
+        rows += [Row("", ("",))] if put else []
+        for one in put.values():
+            told = one_line(f"{decisions.by(one)}: {one['reason']}")
+            rows += hanging(f"put:{one['id']}", f"{one['id']}  ", told, width, style="bold", data=one)
+            rows += plain("\n".join(map(_said, one["said"])), width, name=f"said:{one['id']}/", data=one)
+        return rows
+
+    def on_row_list_moved(self, message: RowList.Moved) -> None:
+        super().on_row_list_moved(message)
+        self._name_whose()
+
+    def _name_whose(self) -> None:
+        row = self.list.selected
+        self.whose.show(left=_whose(row.data) if row is not None and row.data else "")
+
+
+def _lineless(file: FileDiff) -> str | None:
+    """Why nothing can be said of a file's lines."""
+    if file.name.startswith("weights/"):
+        return f"{inert(file.name)} is weights, which have no lines"
+    gone = file.lines[:1] and file.lines[0].startswith("deleted file")
+    return f"{inert(file.name)} is gone in this release" if gone else None
+
+
+def _whose(release: Mapping[str, Any]) -> str:
+    """Who put it there: what a person said, where there is such a report; else why it was made."""
+    told = [_words(one) for one in release["said"]] or [one_line(release["reason"])]
+    return f"{decisions.short(release)}, {decisions.by(release)}: {'; '.join(told)}"
+
 
 def _said(said: Mapping[str, Any]) -> str:
+    return f"{'said':<10}{_words(said)}"
+
+
+def _words(said: Mapping[str, Any]) -> str:
     score = "" if said["score"] is None else f" {said['score']:g}"
-    return f"said      {said['kind']}{score} {one_line(said['id'])}: {one_line(said['text'])}"
+    return f"{said['kind']}{score} {one_line(said['id'])}: {one_line(said['text'])}"

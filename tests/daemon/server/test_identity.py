@@ -75,6 +75,8 @@ def test_codex_tells_its_workspace_and_what_is_no_turn() -> None:
     headers = {"session-id": "s", "thread-id": "s", "x-codex-turn-metadata": json.dumps(turn)}
     who = identify(headers)
     assert (who.cwd, who.commit, who.side, who.subagent) == ("/home/dev/app", "e2b1", False, None)
+    assert who.dirty is False
+    assert identify(headers | {"x-reef-commit": "abc"}).dirty is None  # it is about another commit
     assert identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"request_kind": "memory"})}).side
     assert identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"thread_source": "thread_title"})}).side
     assert not identify(headers | {"x-codex-turn-metadata": json.dumps(turn | {"thread_source": "user"})}).side

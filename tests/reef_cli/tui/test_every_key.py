@@ -30,6 +30,7 @@ _WAYS: Final = {
     Place.CHANGES: (Place.TRACES, ("enter", "d")),
     Place.RELEASE: (Place.RELEASES, ("enter",)),
     Place.DIFF: (Place.RELEASES, ("d",)),
+    Place.BLAME: (Place.RELEASES, ("d", "j", "B")),
     Place.JOB: (Place.JOBS, ("enter",)),
     Place.MODEL: (Place.MODELS, ("enter",)),
 }

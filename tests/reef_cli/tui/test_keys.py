@@ -12,7 +12,7 @@ from reef_cli.tui.screens.jobs import Jobs, Log
 from reef_cli.tui.screens.logs import Logs
 from reef_cli.tui.screens.models import Facts, Models
 from reef_cli.tui.screens.panel import Panel
-from reef_cli.tui.screens.release import Card, Diff
+from reef_cli.tui.screens.release import Blame, Card, Diff
 from reef_cli.tui.screens.releases import Releases
 from reef_cli.tui.screens.status import Status
 from reef_cli.tui.screens.trace import Trace
@@ -29,7 +29,7 @@ COVERS = (
 SCREENS: dict[Place, type[Panel]] = {
     Place.TRACES: Traces, Place.TRACE: Trace, Place.RELEASES: Releases, Place.RELEASE: Card, Place.JOBS: Jobs,
     Place.JOB: Log, Place.RAW: Raw, Place.CHANGES: Changes, Place.MODELS: Models, Place.MODEL: Facts, Place.LOGS: Logs,
-    Place.STATUS: Status, Place.DIFF: Diff,
+    Place.STATUS: Status, Place.DIFF: Diff, Place.BLAME: Blame,
 }  # fmt: skip
 
 #: What only a terminal has.

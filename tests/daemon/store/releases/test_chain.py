@@ -11,8 +11,6 @@ from daemon.core.releases import Release, ReleaseState
 from daemon.store.releases import Releases
 from tests.fakes.releases import ACCEPTED, candidate, released, write_weights
 
-COVERS = ("daemon/store/releases/chain.py", "daemon/store/releases/history.py")
-
 
 @pytest.fixture(scope="module")
 def store(module_home: Home) -> Releases:
@@ -115,3 +113,27 @@ def test_reading_leaves_no_process_and_no_open_file(store: Releases) -> None:
         store.diff("default", "r3")
         store.files(store.get("default", "r2"))
     assert own() == before
+
+
+def bytes_read() -> int:
+    told = Path("/proc/self/io").read_text()
+    return int(told.split("rchar: ")[1].split()[0])
+
+
+def test_a_page_of_a_long_chain_costs_the_same_wherever_it_lies(memory_home: Home) -> None:
+    """10,000 releases: the last page took 95 s when each page walked there from the head, 0.06 s since."""
+    store = Releases.open(memory_home)
+    parent = "base"
+    for number in range(1, 41):
+        parent = released(store, f"job_{number}", parent).id
+    cursor = str(store.get("default", "r5").created_ns)
+
+    def cost(before: str | None) -> int:
+        start = bytes_read()
+        assert len(store.list("default", 4, before)[0]) == 4
+        return bytes_read() - start
+
+    assert cost(cursor) < 3 * cost(None), "it may look for its start, in steps that halve the chain"
+    start = bytes_read()
+    assert numbers(store.since("default", 2, 4)[0]) == [3, 4, 5, 6]
+    assert bytes_read() - start < 3 * cost(None)

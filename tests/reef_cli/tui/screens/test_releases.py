@@ -344,3 +344,40 @@ async def test_a_new_head_is_told_until_it_is_seen(
         await seen.press("1")
         await seen.shows("[1 traces]")
         assert "the new head" not in seen.screen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_who_put_each_line_of_a_file_there(reef_home: Home, releases: FakeDaemon, size: tuple[int, int]) -> None:
+    assert releases.releases is not None
+    said = {"id": "rep_1", "kind": "note", "score": None, "text": "be \x1b[1mbrief"}
+    releases.releases[4] |= {"diff": _TWO, "said": [said], "recipe": "person"}
+    async with opened(reef_home, size, select="r0-00000005") as seen:
+        await seen.press("d")
+        await seen.shows("▾ harness/rules.md")
+        await seen.press("B")
+        await seen.shows("no file is selected")
+        await seen.select("harness/rules.md")
+        await seen.press("B")
+        await seen.shows("r0-00000005 · rules.md", "r1      a rule", "(new)   another rule", "a person's own: learned")
+        await seen.press("j")
+        await seen.shows("r1, recipe sft, job job_1: answers in one sentence (1)")
+        await seen.press("j")
+        await seen.shows("(new), a person's own: note rep_1: be \\x1b[1mbrief")
+        seen.golden(f"release-blame-{size[0]}x{size[1]}")
+        await seen.press("escape")
+        await seen.until(lambda: "harness/rules.md" in seen.marked)
+
+
+async def test_what_has_no_lines_to_blame_says_so(reef_home: Home, releases: FakeDaemon) -> None:
+    assert releases.releases is not None
+    gone = "diff --git harness/a.md harness/a.md\ndeleted file mode 100644\n--- harness/a.md\n+++ /dev/null\n"
+    gone += "@@ -1 +0,0 @@\n-a\n"
+    weights = "diff --git weights/a.gguf weights/a.gguf\n--- /dev/null\n+++ weights/a.gguf\n@@ -0,0 +1 @@\n+oid\n"
+    releases.releases[4]["diff"] = gone + weights
+    async with opened(reef_home, select="r0-00000005") as seen:
+        await seen.press("d")
+        await seen.select("weights/a.gguf")
+        await seen.press("B")
+        await seen.shows("weights/a.gguf is weights, which have no lines")
+        await seen.press("g", "j", "B")
+        await seen.shows("harness/a.md is gone in this release")

@@ -2,44 +2,44 @@
 
 from daemon.core.paths import Home
 from daemon.store.releases import Releases
-from daemon.store.releases.done import Done
+from daemon.store.releases.index import Index, _Walked
 from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import released
 
 
 def test_a_job_is_found_in_a_chain_that_grows(releases: Releases) -> None:
     first = released(releases, "job_1")
-    done = Done(releases._repository)
+    index = Index(releases._repository)
     assert first.commit is not None
-    assert done.commit_of("default", first.commit, "job_1") == first.commit
-    assert done.commit_of("default", first.commit, "job_2") is None
+    assert index.commit_of("default", first.commit, "job_1") == first.commit
+    assert index.commit_of("default", first.commit, "job_2") is None
     second = released(releases, "job_2", first.id)
     third = released(releases, "job_3", second.id)
     assert third.commit is not None
-    assert done.commit_of("default", third.commit, "job_2") == second.commit
-    assert done.commit_of("default", third.commit, "job_1") == first.commit
-    assert done.commit_of("default", second.commit or "", "job_3") is None, "a chain that got shorter is read anew"
-    assert done.commit_of("other", first.commit, "job_3") is None
+    assert index.commit_of("default", third.commit, "job_2") == second.commit
+    assert index.commit_of("default", third.commit, "job_1") == first.commit
+    assert index.commit_of("default", second.commit or "", "job_3") is None, "a chain that got shorter is read anew"
+    assert index.commit_of("other", first.commit, "job_3") is None
 
 
 def test_a_job_of_another_chain_is_none_of_this_one(releases: Releases) -> None:
     first = released(releases, "job_1")
-    assert releases._done.commit_of("default", first.commit or "", "job_1") == first.commit
+    assert releases._index.commit_of("default", first.commit or "", "job_1") == first.commit
     releases.archive("default")
     again = released(releases, "job_2")
-    assert releases._done.commit_of("default", again.commit or "", "job_1") is None
+    assert releases._index.commit_of("default", again.commit or "", "job_1") is None
 
 
 def test_a_commit_that_is_gone_is_no_hindrance(releases: Releases) -> None:
     first = released(releases, "job_1")
-    done = Done(releases._repository)
-    done._known["default"] = "0" * 39 + "1", {"job_9": "x"}
-    assert done.commit_of("default", first.commit or "", "job_1") == first.commit
-    assert done.commit_of("default", first.commit or "", "job_9") is None
+    index = Index(releases._repository)
+    index._known["default"] = _Walked(["0" * 39 + "1"], {"job_9": "x"})
+    assert index.commit_of("default", first.commit or "", "job_1") == first.commit
+    assert index.commit_of("default", first.commit or "", "job_9") is None
 
 
 def test_another_process_released_it(reef_home: Home, releases: Releases, git: Git) -> None:
     first = released(releases, "job_1")
-    mine = releases._done.commit_of("default", first.commit or "", "job_2")
+    mine = releases._index.commit_of("default", first.commit or "", "job_2")
     theirs = released(Releases.open(reef_home), "job_2", first.id)
     assert (mine, released(releases, "job_2", first.id)) == (None, theirs)
