@@ -136,7 +136,8 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
             raise
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
-    if (adapter.silent or not sys.stdout.isatty()) and (notice := _notice(chosen)):
+    seen = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the caller
+    if (adapter.silent or not seen) and (notice := _notice(chosen)):
         diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
