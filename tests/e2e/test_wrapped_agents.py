@@ -34,8 +34,8 @@ class Told(NamedTuple):
     """``own``: where the person's rules are, below their home. ``task`` and ``again``: words before a prompt, for a
     conversation and for going on with it. ``terminal``: words for one on a screen; ``keys`` answer what it asks first,
     ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``newer``: whether it tells of a release
-    that came meanwhile. ``script``: of the provider, for one whose tools have other names. ``version``: not the one that
-    Reef would take.
+    that came meanwhile. ``script``: of the provider, for one whose tools have other names. ``version``: not the
+    one that Reef would take.
     """
 
     adapter: str
