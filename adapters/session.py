@@ -59,8 +59,10 @@ class Place(NamedTuple):
         return self.root / "install.json"
 
     def passing(self) -> tuple[Path, ...]:
-        """What runs left behind that is nobody's: an uninstall removes it."""
-        return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn"
+        """What runs left behind that is nobody's, and files of Reef's whose writing was killed: an uninstall removes
+        them."""
+        cut = (path for name in ("receipt", "install.json", "active.json") for path in self.root.glob(f".{name}.*"))
+        return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn", *cut
 
 
 @contextmanager
@@ -160,7 +162,7 @@ def _is_there(only: str, directory: Path, values: Mapping[str, Any]) -> bool:
 def _write(path: Path, text: str) -> None:
     """Not `write_private`: nothing needs a session's files after a power cut, and each fsync is milliseconds."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "x", opener=_private) as file:
+    with open(path, "x", encoding="utf-8", opener=_private) as file:
         file.write(text)
 
 
@@ -189,10 +191,13 @@ def _directories(place: Place) -> list[Path]:
 
 
 def _hold(path: Path) -> None:
-    """Lock for as long as this process lives, through exec. Node.js closes it to its own children."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    """Lock for as long as this process lives, through exec. Node.js closes it to its own children. Where stdin or
+    another is closed, its number is the next free one: the agent must not find the lock there.
+    """
+    first = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = fcntl.fcntl(first, fcntl.F_DUPFD, 3)
+    os.close(first)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    os.set_inheritable(handle, True)
 
 
 def _lives(directory: Path) -> bool:

@@ -27,6 +27,8 @@ exec "$python" -I -c @CODE@ "$@"
 _CURRENT: Final = """current=$(sed -n 's/^current //p' @RECEIPT@ 2>/dev/null)
 [ ! -x "$current/bin/python" ] || python=$current/bin/python
 """
+#: Ctrl-C ends the start as it would end the agent, without a word from Python; where it is ignored it stays so.
+_SIGNALS: Final = "import signal as s; s.getsignal(2) is s.default_int_handler and s.signal(2, s.SIG_DFL); "
 
 
 def text(home: Home, adapter: Adapter) -> str:
@@ -42,6 +44,6 @@ def text(home: Home, adapter: Adapter) -> str:
         "HOME": shlex.quote(str(home.root)),
         "PYTHON": shlex.quote(sys.executable),
         "CURRENT": current,
-        "CODE": shlex.quote(f"{path}from reef_cli.wrapped import main; main({adapter.name!r})"),
+        "CODE": shlex.quote(f"{_SIGNALS}{path}from reef_cli.wrapped import main; main({adapter.name!r})"),
     }
     return re.sub(r"@([A-Z]+)@", lambda place: values[place[1]], _TEXT)

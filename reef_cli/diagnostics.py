@@ -7,6 +7,7 @@ next command; a traceback appears only under ``REEF_DEBUG=1``.
 import json
 import os
 import sys
+from contextlib import suppress
 
 from daemon.core.errors import ExitCode, ReefError, UsageError
 from reef_cli.output import size, visible
@@ -50,7 +51,7 @@ def unexpected(error: Exception, *, as_json: bool, log: str) -> ExitCode:
 
 def watched() -> bool:
     """Whether a person can be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr))  # None: closed by the caller
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
@@ -92,6 +93,9 @@ class Progress:
 
 
 def _write(text: str) -> None:
+    if sys.stderr is None:  # closed by the caller
+        return
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"  # the dashboard's stand-in for it has none
-    sys.stderr.write(text.encode(encoding, "replace").decode(encoding, "replace"))
-    sys.stderr.flush()
+    with suppress(BrokenPipeError):  # nobody reads it
+        sys.stderr.write(text.encode(encoding, "replace").decode(encoding, "replace"))
+        sys.stderr.flush()

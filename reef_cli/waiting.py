@@ -38,14 +38,17 @@ def followed(
 ) -> dict[str, Any]:
     """Wait until it is over, telling what it does; the job as it ended."""
     told: tuple[object, ...] = ()
+    said = ""
     while True:
         row: dict[str, Any] = client.get(f"/reef/jobs/{segment(str(job['id']))}")
         at = row["progress"] or {"step": row["state"], "done": 0, "total": 0, "note": ""}
         tenth = at["done"] * 10 // at["total"] if at["total"] else at["done"]
         now = (at["step"], tenth, row["message"])
         if now != told and row["state"] not in _OVER:
-            told = now
-            say(progress(row) or row["state"])
+            told, text = now, progress(row) or row["state"]
+            if text != said:
+                say(text)
+            said = text
         if row["state"] in _OVER:
             return row
         time.sleep(_PAUSE_SECONDS)

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from daemon.core.errors import NotFound, ReefError, Unreachable, UsageError
 from daemon.core.ids import new_id
 from daemon.core.paths import Home, home
 from reef_cli import declared, diagnostics, proxies
+from reef_cli.becoming import become
 from reef_cli.lifecycle import ensure_daemon
 
 _POLL_SECONDS: Final = 60
@@ -70,11 +72,12 @@ def main(name: str) -> NoReturn:
     """Become the agent. The exit code is its own, or ours where it never began."""
     try:
         if os.environ.get("REEF_CHECK"):
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a check has something to tidy up
             check(home(), name)
             sys.exit(0)
         wrapped = _wrapped(home(), name, Place(home().agents / name))
         program, words, environment = _ready(wrapped, run=new_id("run"), arguments=sys.argv[1:])
-        os.execve(program, words, environment)
+        become(program, words, environment)
     except ReefError as error:
         sys.exit(diagnostics.failure(error, as_json=False))
     except OSError as error:
@@ -130,7 +133,7 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
     except Unreachable as error:
         if installed.get("on_daemon_down") != "bypass":
             raise
-        diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it")
+        diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
     if adapter.silent and (notice := _notice(chosen)):
         diagnostics.say(notice)
@@ -221,7 +224,7 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
     """Whether this run takes a newer head: as was chosen at installation, or as the person answers now."""
     if upgrade != "ask":
         return upgrade == "auto"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not diagnostics.watched():
         return False
     diagnostics.say(f"Reef: {said(head)} (you run {short(last.release_id)})")
     diagnostics.ask("Use it from now on? [y/N] ")
@@ -254,8 +257,7 @@ def _warn(error: ReefError, kept: Delivery) -> None:
 
 def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     """The places of ``harness_templates``."""
-    folder = Path.cwd()
-    serves, told = chosen.serves, chosen.told
+    folder, serves, told = Path.cwd(), chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
     secret = wrapped.home.agent_token.read_text().strip()
     more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}

@@ -12,6 +12,7 @@ from daemon.core.errors import NotFound
 from daemon.core.ids import new_id
 from daemon.core.paths import home
 from reef_cli import declared, proxies
+from reef_cli.becoming import become
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
@@ -48,4 +49,4 @@ def run(
         "REEF_HOME": str(place.root),
         **proxies.around(os.environ),
     }
-    os.execve(program, command, {**os.environ, **variables})
+    become(program, command, {**os.environ, **variables})

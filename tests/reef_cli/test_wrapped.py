@@ -339,7 +339,7 @@ def test_without_a_daemon_reef_is_bypassed_where_that_was_chosen(alone: Case) ->
     seen = alone.run("-p", "x", environment={"PLAIN": "1", "EXIT": "7"})
     assert (seen.code, seen.told["arguments"]) == (7, ["-p", "x"])
     assert not {"PI_CODING_AGENT_DIR", "REEF_RUN"} & seen.told["environment"].keys()
-    assert "the daemon did not start: exit code 2; Pi runs without it" in seen.err
+    assert "the daemon did not start: exit code 2; Pi runs without it: your own model, nothing is recorded" in seen.err
 
 
 def test_without_a_daemon_or_a_release_it_refuses(alone: Case) -> None:
