@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters import agent, plan
-from adapters.machine import Node, kind
+from adapters.machine import Node
 from adapters.plan import Choice
 from adapters.session import Place
 from daemon.core.paths import Home, private_directory
@@ -173,9 +173,10 @@ def put(home: Home, adapter: str, choice: Choice, tested: Agent) -> Path:
     root, node = agents.installed(tested), Node(agents.node("new"), (26, 12, 1), Path("npm"))
     made = plan.plan(agent.load(home, adapter), home, choice, node)
     private_directory(made.root)
-    if adapter == "codex":  # its adapter has the machine's package alone, the kept install the one that chooses it
-        (made.root / "node_modules" / "@openai").mkdir(parents=True)
-        (made.root / "node_modules" / "@openai" / "codex").symlink_to(root / f"node_modules/@openai/codex-{kind()}")
+    if adapter == "codex":  # npm has the program of this machine under a name of its own
+        private_directory(made.root / "node_modules" / "@openai")
+        (program,) = (root / "node_modules" / "@openai").glob("codex-*")
+        (made.root / "node_modules" / "@openai" / "codex").symlink_to(program)
     else:
         (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
     for file in made.files:
