@@ -16,6 +16,7 @@ from typing import Final
 from adapters import machine, receipt
 from adapters.plan import InstallPlan
 from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
+from daemon.core.locks import locked
 from daemon.core.paths import private_directory, write_private
 
 _INSTALL_SECONDS: Final = 900.0
@@ -45,12 +46,21 @@ def _runs(plan: InstallPlan) -> bool:
 def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
     """Install what is missing, write the files and the receipt. Raises ReefError with npm's words when it fails,
     Conflict where the link's place is taken."""
-    links = _links(plan)
-    for folder in (plan.home, plan.root.parent, plan.root):
+    for folder in (plan.home, (plan.home / plan.lock).parent, plan.root.parent, plan.root):
         private_directory(folder)
+    with locked(plan.home / plan.lock, lambda: say(f"{plan.adapter} is being installed already; waiting")) as lock:
+        links = _links(plan)
+        _apply(plan, links, say, lock)
+    _check(plan)
+    say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
+
+
+def _apply(plan: InstallPlan, links: list[tuple[str, str]], say: Callable[[str], None], lock: int) -> None:
+    """With the lock held: its descriptor."""
+    private_directory(plan.root)  # an uninstall that was waited for took it away
     if not is_installed(plan):
         (plan.home / plan.receipt).unlink(missing_ok=True)
-        _packages(plan, say)
+        _packages(plan, say, lock)
     for file in plan.files:
         path = plan.home / file.path
         private_directory(path.parent)
@@ -60,8 +70,6 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
         if not Path(place).is_symlink():
             Path(place).symlink_to(target)
     receipt.write(plan, links)
-    _check(plan)
-    say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
 
 
 def _check(plan: InstallPlan) -> None:
@@ -105,7 +113,7 @@ def _links(plan: InstallPlan) -> list[tuple[str, str]]:
     return [(str(path), str(target))]
 
 
-def _packages(plan: InstallPlan, say: Callable[[str], None]) -> None:
+def _packages(plan: InstallPlan, say: Callable[[str], None], lock: int) -> None:
     if not plan.packages:
         say(f"{plan.adapter} {plan.version} is there: {plan.command[0]}")
         return
@@ -114,9 +122,9 @@ def _packages(plan: InstallPlan, say: Callable[[str], None]) -> None:
     private_directory(private)
     try:
         if plan.pip:
-            _pip(plan, private)
+            _pip(plan, private, lock)
         else:
-            _npm(plan, private)
+            _npm(plan, private, lock)
             _check_integrity(plan)
         if not _runs(plan):
             raise ReefError(f"{plan.specs[0]} has no {plan.command[-1]}", hint="reef harness install --help")
@@ -130,12 +138,12 @@ def _packages(plan: InstallPlan, say: Callable[[str], None]) -> None:
         )
 
 
-def _npm(plan: InstallPlan, private: Path) -> None:
+def _npm(plan: InstallPlan, private: Path, lock: int) -> None:
     command = [str(plan.installer), "install", "--prefix", str(plan.root), *NPM_FLAGS, *plan.specs]
-    _run("npm", command, plan.root, _npm_environment(private), hint="npm ping")
+    _run("npm", command, lock, _npm_environment(private), hint="npm ping")
 
 
-def _pip(plan: InstallPlan, private: Path) -> None:
+def _pip(plan: InstallPlan, private: Path, lock: int) -> None:
     """Into an environment without a pip of its own, with Reef's; the agent's own archive first, by its hash."""
     venv = plan.root / "venv"
     shutil.rmtree(venv, ignore_errors=True)
@@ -143,12 +151,12 @@ def _pip(plan: InstallPlan, private: Path) -> None:
     own = next((path for path in (_home_file(name) for name in _PIP_FILES) if path.exists()), None)
     if own is not None and "PIP_CONFIG_FILE" not in env:
         env["PIP_CONFIG_FILE"] = str(own)
-    _run("python", [str(plan.installer), "-m", "venv", "--without-pip", str(venv)], plan.root, env, hint="reef doctor")
+    _run("python", [str(plan.installer), "-m", "venv", "--without-pip", str(venv)], lock, env, hint="reef doctor")
     (private / "checked.txt").write_text(requirements(plan))
     pip = [*PIP, str(venv / "bin" / "python"), "install", *PIP_FLAGS]
     checked = [*pip, *PIP_CHECKED, "--requirement", str(private / "checked.txt")]
     for command in (checked, [*pip, *plan.specs]):
-        _run("pip", command, plan.root, env, hint="pip download --no-deps " + plan.specs[0])
+        _run("pip", command, lock, env, hint="pip download --no-deps " + plan.specs[0])
     for place, _, _ in os.walk(venv, topdown=False):  # no receipt lists an empty folder
         with suppress(OSError):
             Path(place).rmdir()
@@ -159,12 +167,13 @@ def requirements(plan: InstallPlan) -> str:
     return "".join(f"{one.spec} --hash={one.integrity}\n" for one in plan.packages)
 
 
-def _run(what: str, command: list[str], folder: Path, environment: dict[str, str], *, hint: str) -> None:
+def _run(what: str, command: list[str], lock: int, environment: dict[str, str], *, hint: str) -> None:
     try:
         done = subprocess.run(
             command,
-            cwd=folder,
+            cwd=Path(environment["HOME"]).parent,
             env=environment,
+            pass_fds=(lock,),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -93,6 +93,11 @@ class InstallPlan(NamedTuple):
     def receipt(self) -> str:
         return f"{self.folder}/receipt"
 
+    @property
+    def lock(self) -> str:
+        """Held by who installs or uninstalls it, and by npm or pip, which go on where that was killed."""
+        return lock(self.adapter)
+
     def described(self) -> dict[str, Any]:
         """For ``--dry-run``."""
         return {
@@ -105,6 +110,11 @@ class InstallPlan(NamedTuple):
             "command": str(self.home / self.wrapper),
             "link": self.link,
         }
+
+
+def lock(adapter: str) -> str:
+    """`InstallPlan.lock`. Below Reef's home, beside nothing that an uninstall takes away."""
+    return f"run/install-{adapter}.lock"
 
 
 def plan(adapter: Adapter, home: Home, choice: Choice, node: Node | None) -> InstallPlan:

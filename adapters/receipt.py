@@ -93,9 +93,11 @@ def uninstall(home: Path, adapter: str) -> list[str]:
         paths = [home / name for name in receipt.files]
         taken = list(pool.map(_taken, paths, receipt.files.values()))
         folders.update(path.parent for path, gone in zip(paths, taken, strict=True) if gone)
-        (home / "agents" / adapter / "receipt").unlink()
         for level in _levels(home, folders):
             list(pool.map(_remove_empty, level))
+    own = home / "agents" / adapter
+    (own / "receipt").unlink()
+    _remove_empty(own)
     return [str(path) for path, gone in zip(paths, taken, strict=True) if gone is False]
 
 

@@ -27,9 +27,10 @@ die() {
 # write PATH MODE TEXT
 write() {
     mkdir -p "$(dirname -- "$1")"
-    printf '%s' "$3" >"$1.$$"
-    chmod "$2" "$1.$$"
-    mv -f "$1.$$" "$1"
+    new=$(dirname -- "$1")/.$(basename -- "$1").new
+    printf '%s' "$3" >"$new"
+    chmod "$2" "$new"
+    mv -f "$new" "$1"
 }
 
 @INSTALLS@# receipt: what was installed; see adapters/receipt.py for its form.
@@ -67,6 +68,13 @@ main() {
                 die "$link exists and is not this Reef's" "move it away, or install without the link"
         fi
     fi
+    mkdir -p "$home/run" "$home/agents"
+    chmod 700 "$home" "$home/run" "$home/agents"
+    exec 9>"$home/"@LOCK@ # npm and pip have it too: they go on where this is killed
+    @PYTHON@ -I -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null || {
+        say @ADAPTER@" is being installed already; waiting"
+        @PYTHON@ -I -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+    }
     if [ -z "$link" ] && [ -f "$root/receipt" ]; then # one that an install before made
         link=$(sed -n 's/^# link.*@TAB@\(\/.*\)$/\1/p' "$root/receipt" | head -n 1)
         [ -L "$link" ] || link=''
@@ -79,8 +87,9 @@ main() {
 @WRITES@
     [ -z "$link" ] || [ -L "$link" ] || ln -s "$wrapper" "$link"
     cd "$home"
-    receipt >"$root/receipt.$$"
-    mv -f "$root/receipt.$$" "$root/receipt"
+    receipt >"$root/.receipt.new"
+    mv -f "$root/.receipt.new" "$root/receipt"
+    exec 9>&-
     # The wrapper looks whether a first request arrives: an agent that passes over its settings says nothing.
     REEF_CHECK=1 "$wrapper" </dev/null >&2 ||
         die @ADAPTER@" "@VERSION@" is in place, but no request of it reached Reef" "reef doctor"
@@ -184,6 +193,8 @@ def script(plan: InstallPlan, found: InstallPlan | None = None) -> str:
         "TAB": "\t",
         "INSTALLER": quote(str(plan.installer)),
         "PIP": " ".join(map(quote, PIP)),
+        "PYTHON": quote(PIP[0]),
+        "LOCK": quote(plan.lock),
         "FLAGS": " ".join(PIP_FLAGS if plan.pip else NPM_FLAGS),
         "CHECKED": " ".join(PIP_CHECKED),
         "ENVIRONMENT": " ".join(f"{name}={quote(value)}" for name, value in plan.environment.items()),

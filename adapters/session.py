@@ -59,8 +59,10 @@ class Place(NamedTuple):
         return self.root / "install.json"
 
     def passing(self) -> tuple[Path, ...]:
-        """What runs left behind that is nobody's: an uninstall removes it."""
-        return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn"
+        """What runs left behind that is nobody's, and files of Reef's whose writing was killed: an uninstall removes
+        them."""
+        cut = (path for name in ("receipt", "install.json", "active.json") for path in self.root.glob(f".{name}.*"))
+        return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn", *cut
 
 
 @contextmanager

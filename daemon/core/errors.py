@@ -111,6 +111,12 @@ class Unreachable(ReefError):
     kind, status, exit_code = "unreachable", 503, ExitCode.UNREACHABLE
 
 
+class RemoteError(ReefError):
+    """A Git remote that cannot be reached, lets nobody in, or turns down what it is given."""
+
+    kind, status = "remote", 502
+
+
 class EngineError(ReefError):
     """The engine failed this request; the next one may succeed."""
 

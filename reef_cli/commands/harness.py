@@ -1,5 +1,6 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,8 @@ from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
 from adapters.session import Place
 from daemon.core.errors import Conflict, NotFound, ReefError
-from daemon.core.paths import home
+from daemon.core.locks import locked
+from daemon.core.paths import home, private_directory
 from reef_cli import diagnostics, output, wrapped
 from reef_cli.parameters import AsJson, Help
 
@@ -147,15 +149,30 @@ def uninstall(
 ) -> None:
     """Removes what the receipt lists. A file that you changed stays and is named, and so does what is yours."""
     place = Place(home().agents / adapter)
-    if receipt.read(home().root, adapter) is None:
+    if not place.root.is_dir():
         raise NotFound(f"{adapter} is not installed", hint="reef harness list")
+    private_directory(home().run)
+    with locked(home().root / plan.lock(adapter), lambda: diagnostics.say(f"{adapter} is being installed; waiting")):
+        kept = _taken_away(place, adapter, purge)
+    if as_json:
+        output.json({"adapter": adapter, "kept": kept})
+        return
+    output.line(f"{adapter} is uninstalled")
+    for path in kept:
+        output.line(f"kept, it is yours: {output.visible(path)}")
+
+
+def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
+    """What stays, being the person's. The receipt goes last: cut off anywhere, the same command does the rest."""
+    if receipt.read(home().root, adapter) is None:
+        again = f"reef harness install --adapter {adapter} finishes it; or: rm -r {shlex.quote(str(place.root))}"
+        raise NotFound(f"{adapter} is not installed, at most a part of it", hint=again)
     with session.turn(place):
         running = session.sweep(place)
     if running:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
         raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
-    kept = receipt.uninstall(home().root, adapter)
     for passing in place.passing():
         if passing.is_dir():
             receipt.erase(passing)
@@ -164,15 +181,11 @@ def uninstall(
     if purge:
         receipt.erase(place.user)
     _remove_if_empty(place.user)
+    kept = receipt.uninstall(home().root, adapter)
     kept += [str(place.user)] if place.user.is_dir() else []
     if not kept:
         _remove_empty(place)
-    if as_json:
-        output.json({"adapter": adapter, "kept": kept})
-        return
-    output.line(f"{adapter} is uninstalled")
-    for path in kept:
-        output.line(f"kept, it is yours: {output.visible(path)}")
+    return kept
 
 
 def _remove_if_empty(folder: Path) -> None:

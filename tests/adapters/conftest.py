@@ -18,6 +18,7 @@ NPM = r"""#!/bin/sh
 prefix=$3
 env > "$(dirname -- "$0")/npm.env"
 echo "$@" >> "$(dirname -- "$0")/npm.calls"
+[ -z "$FAKE_WAIT" ] || cat "$FAKE_WAIT"
 mkdir -p "$prefix/node_modules/.bin" "$prefix/node_modules/the-agent/lib"
 printf '#!/bin/sh\necho "agent %s it'"'"'s"\n' "${FAKE_VERSION:-1.2.3}" > "$prefix/node_modules/the-agent/agent"
 chmod +x "$prefix/node_modules/the-agent/agent"

@@ -17,7 +17,7 @@ def test_it_lists_every_file_and_sha256sum_can_check_it(plan: InstallPlan, insta
     found = receipt.read(plan.home, "agent")
     assert found is not None
     there = {path for path, (_, content) in tree(plan.home).items() if content is not None}
-    assert {*found.files, *found.links, plan.receipt} == there
+    assert {*found.files, *found.links, plan.receipt, plan.lock} == there
     if shutil.which("sha256sum"):
         subprocess.run(["sha256sum", "--quiet", "-c", plan.receipt], cwd=plan.home, check=True)
 
@@ -27,6 +27,8 @@ def test_uninstall_leaves_the_home_as_it_was(tmp_path: Path, npm: Path, user: Pa
     plan.home.mkdir(mode=0o700)
     (plan.home / "agents").mkdir(mode=0o700)
     (plan.home / "store").mkdir()
+    (plan.home / "run").mkdir(mode=0o700)
+    (plan.home / plan.lock).touch(0o600)  # it stays: see daemon.core.locks
     before = tree(plan.home), tree(user)
     apply.apply(plan, lambda _: None)
     assert receipt.uninstall(plan.home, "agent") == []
@@ -41,7 +43,7 @@ def test_what_a_person_changed_stays_and_is_named(plan: InstallPlan, install: Ap
     new.write_text("mine")
     assert receipt.uninstall(plan.home, "agent") == [str(changed)]
     left = {path for path, (_, content) in tree(plan.home).items() if content is not None}
-    assert left == {"bin/reef-agent", str(new.relative_to(plan.home))}
+    assert left == {"bin/reef-agent", str(new.relative_to(plan.home)), plan.lock}
 
 
 def test_a_link_that_leads_elsewhere_now_stays(tmp_path: Path, npm: Path, user: Path) -> None:

@@ -1,14 +1,18 @@
 """The script says what the plan says: same tree, byte for byte, and harmless when it is cut."""
 
+import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from adapters import apply, receipt, script
 from adapters.plan import InstallPlan
+from daemon.core.locks import is_locked
 from tests.adapters.conftest import make_pip_plan, make_plan, tree
+from tests.fakes.daemon import until
 
 SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]
 HOSTILE = [
@@ -27,8 +31,6 @@ HOSTILE = [
 
 def run(text: str, shell: str = "sh", **environment: str) -> "subprocess.CompletedProcess[str]":
     """As ``curl … | bash`` does: from stdin."""
-    import os
-
     words = [shell, "sh"] if shell == "busybox" else [shell]
     return subprocess.run(
         words,
@@ -129,6 +131,48 @@ def test_a_link_of_an_install_before_stays_on_the_receipt(tmp_path: Path, npm: P
     assert str(link) in found.links
     receipt.uninstall(plain.home, "agent")
     assert not link.is_symlink()
+
+
+def test_two_at_once_are_one_after_the_other(plan: InstallPlan, npm: Path) -> None:
+    """Started and waited for in turn; what npm waits for comes when two others stand behind it."""
+    gate = npm.parent / "gate"
+    os.mkfifo(gate)
+    text, environment = script.script(plan), {**os.environ, "FAKE_WAIT": str(gate)}
+    first = begun(text, environment)
+    assert first.stderr is not None
+    assert "installing" in first.stderr.readline()
+    second = begun(text, environment)
+    assert second.stderr is not None
+    assert second.stderr.readline() == "agent is being installed already; waiting\n"
+    said: list[str] = []
+    third = threading.Thread(target=apply.apply, args=(plan, said.append))
+    third.start()
+    until(lambda: said == ["agent is being installed already; waiting"], "the third waits")
+    gate.write_text("go on")
+    assert (first.wait(60), second.wait(60)) == (0, 0)
+    third.join(60)
+    assert said[-1].startswith("agent 1.2.3 is installed")
+    assert len((npm.parent / "npm.calls").read_text().splitlines()) == 1
+    for one in (first, second):
+        one.communicate()
+
+
+def test_npm_that_outlives_its_installer_is_waited_for(plan: InstallPlan, npm: Path) -> None:
+    gate = npm.parent / "gate"
+    os.mkfifo(gate)
+    first = begun(script.script(plan), {**os.environ, "FAKE_WAIT": str(gate)})
+    until((npm.parent / "npm.calls").exists, "npm runs")
+    first.kill()
+    first.wait(60)
+    assert is_locked(plan.home / plan.lock)
+    gate.write_text("go on")
+    until(lambda: not is_locked(plan.home / plan.lock), "npm has ended")
+    first.communicate()
+    assert run(script.script(plan)).returncode == 0
+
+
+def begun(text: str, environment: dict[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(["sh", "-c", text], env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_failing_npm_leaves_no_receipt(plan: InstallPlan) -> None:

@@ -22,7 +22,6 @@ from daemon.core.paths import private_directory, write_private
 
 NONE: Final = "0" * 40
 _TIMEOUT: Final = 120.0
-_NOTHING: Final[Mapping[str, str]] = {}
 INSTALL: Final = "install git: releases are kept in a Git repository"
 #: Loose objects from which on they are packed.
 _MANY: Final = 4096
@@ -96,52 +95,53 @@ class Repository:
                 if name.endswith(".lock"):
                     Path(folder, name).unlink(missing_ok=True)
 
-    def run(
-        self, *words: str, data: bytes = b"", lock: int | None = None, seconds: float = _TIMEOUT,
-        beside: Mapping[str, str] = _NOTHING,
-    ) -> bytes:  # fmt: skip
-        """Run git, at most so many ``seconds``, with variables ``beside`` its environment; its stdout.
-
-        Raises StoreError with git's own words.
-        """
-        done = self._git(words, data, lock, seconds=seconds, beside=beside)
+    def run(self, *words: str, lock: int | None = None, seconds: float = _TIMEOUT) -> bytes:
+        """Run git, at most so many ``seconds``; its stdout. Raises StoreError with git's own words."""
+        done = self.attempt(words, lock=lock, seconds=seconds)
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            why = next((line for line in said if line.startswith(("fatal:", "error:"))), said[-1] if said else "")
-            why = why or _ended(done.returncode)
-            raise StoreError(f"git {words[0]} in {self.path}: {why}", hint="reef doctor")
+            raise StoreError(f"git {words[0]} in {self.path}: {words_of(done)}", hint="reef doctor")
         return done.stdout
 
-    def _git(
-        self, words: Sequence[str], data: bytes, lock: int | None, *, seconds: float = _TIMEOUT,
-        beside: Mapping[str, str] = _NOTHING,
+    def attempt(
+        self, words: Sequence[str], data: bytes = b"", *, lock: int | None = None, seconds: float = _TIMEOUT,
+        beside: Mapping[str, str] | None = None,
     ) -> "subprocess.CompletedProcess[bytes]":  # fmt: skip
+        """Run git, however it ends. ``beside``: variables for one that starts programs of its own, as a push does; they
+        end with it when its time is over. Raises StoreError where git is missing or too slow.
+        """
         try:
-            return subprocess.run(
+            process = subprocess.Popen(
                 ["git", *words],
-                input=data,
-                capture_output=True,
-                timeout=seconds,
-                check=False,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 cwd=self.path,
-                env={**environment(self.path), **beside},
+                env={**environment(self.path), **(beside or {})},
                 pass_fds=() if lock is None else (lock,),
+                process_group=None if beside is None else 0,
             )
         except FileNotFoundError as error:
             raise StoreError("git is not installed", hint=INSTALL) from error
-        except subprocess.TimeoutExpired as error:
-            raise StoreError(f"git {words[0]} has not ended for {seconds:.0f} s", hint="reef doctor") from error
+        with process:
+            try:
+                stdout, stderr = process.communicate(data, timeout=seconds)
+            except BaseException as error:
+                (os.kill if beside is None else os.killpg)(process.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise StoreError(f"git {words[0]} has not ended for {seconds:g} s", hint="reef doctor") from error
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def move(self, moves: Sequence[Move], lock: int) -> None:
         """Move refs, all or none. Raises Conflict when one of them is not at its ``old`` any more."""
         lines = b"".join(f"update {move.ref}\0{move.new}\0{move.old}\0".encode() for move in moves)
-        done = self._git(("update-ref", "--stdin", "-z"), lines, lock)
+        done = self.attempt(("update-ref", "--stdin", "-z"), lines, lock=lock)
         if done.returncode == 0:
             return
         said = done.stderr.decode("utf-8", "replace").strip()
         if "but expected" in said or "already exists" in said:
             raise Conflict(f"someone else moved the head: {said}", hint="reef releases list")
-        raise StoreError(f"the head could not be moved: {said or _ended(done.returncode)}", hint="reef doctor")
+        raise StoreError(f"the head could not be moved: {words_of(done)}", hint="reef doctor")
 
     def ref(self, name: str) -> str | None:
         """The commit a ref names. As git does, loose before packed: `gc` writes the packed one before it removes the
@@ -194,8 +194,12 @@ def _configuration(allowed_signers: Path) -> str:
 """
 
 
-def _ended(code: int) -> str:
-    return f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+def words_of(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """Why git failed: the line of its own that says it."""
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    why = next((line for line in said if line.startswith(("fatal:", "error:"))), said[-1] if said else "")
+    code = done.returncode
+    return why or (f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}")
 
 
 def store_error(error: OSError, path: Path) -> StoreError:

@@ -91,6 +91,13 @@ def test_what_cannot_be_done_is_said(daemon: RunningDaemon, path: str, body: obj
     assert (found, set(told["error"])) == (status, {"kind", "message", "hint"})
 
 
+def test_a_secret_in_an_address_is_neither_said_nor_logged(daemon: RunningDaemon, store: Releases) -> None:
+    for remote in ("https://ghp_SECRET@x.example/x.git", "https://me:ghp_SECRET@x.example/x.git"):
+        status, told = daemon.control("POST", "/reef/releases/push", {"remote": remote})
+        assert (status, "ghp_SECRET" in str(told)) == (400, False)
+    assert "ghp_SECRET" not in daemon.log()
+
+
 def test_an_agents_token_keeps_no_store(daemon: RunningDaemon) -> None:
     for verb in ("gc", "push"):
         response = daemon.open(f"/reef/releases/{verb}", {})

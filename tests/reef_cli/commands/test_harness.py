@@ -38,6 +38,15 @@ def test_nothing_is_installed(reef: Reef) -> None:
         assert reef("harness", verb).code == ExitCode.NOT_FOUND
 
 
+def test_a_part_of_an_install_is_told(reef_home: Home, reef: Reef) -> None:
+    agents.install(reef_home)
+    (reef_home.agents / "pi" / "receipt").unlink()
+    (reef_home.agents / "pi" / ".receipt.new").touch()
+    told = reef("harness", "uninstall")
+    assert told.code == ExitCode.NOT_FOUND
+    assert "pi is not installed, at most a part of it\n  hint: reef harness install --adapter pi" in told.err
+
+
 def test_pinned_until_updated(home: Home, reef: Reef) -> None:
     chain.publish(home)
     agents.run(home)

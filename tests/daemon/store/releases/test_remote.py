@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon.core.errors import Conflict, StoreError, UsageError
+from daemon.core.errors import Conflict, RemoteError, StoreError, UsageError
 from daemon.store.releases import Releases
-from daemon.store.releases.remote import Pushed, _settings
+from daemon.store.releases.remote import Pushed
 from tests.fakes.releases import ACCEPTED, candidate, released, write_weights
 
 
@@ -49,7 +49,7 @@ def test_releases_and_weights_get_there_and_a_plain_clone_has_them(
 def test_git_lfs_takes_weights_where_there_is_no_folder(releases: Releases, remote: Path, tmp_path: Path) -> None:
     released(releases, "job_1", weights=write_weights(tmp_path / "w"))
     pointers = [releases._lfs.put(tmp_path / "w" / "adapter.gguf")]
-    assert releases._upload(pointers, remote.as_uri(), _settings()) == 1
+    assert releases._upload(pointers, remote.as_uri(), releases._settings()) == 1
     assert [path.name for path in (remote / "lfs/objects").glob("??/??/*")] == [pointers[0].oid]
 
 
@@ -62,7 +62,7 @@ def test_without_git_lfs_weights_say_what_they_need_and_text_does_not(
     (only_git / "git").symlink_to(found)
     monkeypatch.setenv("PATH", str(only_git))
     first = released(releases, "job_1")
-    with pytest.raises(StoreError, match="git push in"):  # nothing listens there
+    with pytest.raises(RemoteError, match="cannot be reached"):  # nothing listens there
         releases.push("https://127.0.0.1:1/x.git")
     released(releases, "job_2", first.id, weights=write_weights(tmp_path / "w"))
     with pytest.raises(StoreError, match="the weights need git-lfs") as missing:
@@ -88,7 +88,7 @@ def test_what_is_there_is_never_overwritten(releases: Releases, remote: Path, tm
         ("--receive-pack=touch x", "is no Git remote"),
         ("ext::sh -c touch% x", "is no Git remote"),
         ("a\x1b[31m", "is no Git remote"),
-        ("https://me:secret@example.com/x.git", "holds a password"),
+        ("https://me:secret@example.com/x.git", "holds a name, a password or a token"),
         ("/nowhere/at/all", "is no Git repository"),
     ],
 )
@@ -115,12 +115,16 @@ def test_of_a_persons_configuration_only_credentials_are_read(
     config = tmp_path / ".gitconfig"
     config.write_text(said)
     monkeypatch.setenv("HOME", str(tmp_path))
+    system = tmp_path / "gitconfig"
+    system.write_text('[credential "https://y.example"]\n\thelper = osxkeychain\n')
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", str(system))
     released(releases, "job_1")
     assert releases.push(remote.as_uri()).scenarios == ("default",)
     assert not (tmp_path / "ran").exists()
     assert config.read_text() == said
-    told = _settings()
+    told = releases._settings()
     count = int(told["GIT_CONFIG_COUNT"])
     assert {told[f"GIT_CONFIG_KEY_{n}"]: told[f"GIT_CONFIG_VALUE_{n}"] for n in range(count)} == {
         "credential.helper": "store", "credential.https://x.example.username": "me",
+        "credential.https://y.example.helper": "osxkeychain",
     }  # fmt: skip
