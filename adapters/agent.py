@@ -96,7 +96,8 @@ class Adapter(NamedTuple):
     once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
 
     ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
-    ``thinking`` its words for how much to think. ``silent``: it has no place to show what is new; the wrapper says it.
+    ``thinking`` its words for how much to think. ``silent``: no screen of its own shows what is new (or none that a
+    person had not to let first); the wrapper says it, as it does wherever no terminal is looked at.
     """
 
     name: str

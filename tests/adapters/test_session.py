@@ -22,8 +22,7 @@ VALUES = {
     "REEF_TOKEN_FILE": "/home/it's/tokens/agent",
     "REEF_QUOTED_TOKEN_FILE": "'/home/it'\"'\"'s/tokens/agent'",
     "REEF_SCENARIO": "default",
-    "REEF_CWD": "/work",
-    "REEF_COMMIT": None,
+    "REEF_HEADERS": {"x-reef-cwd": "/work", "x-reef-tag-run": "run_1", "x-reef-tag-release": "base"},
     "REEF_RUN": "run_1",
     "REEF_RELEASE": "base",
     "REEF_MODEL": None,
@@ -98,7 +97,6 @@ def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -
     assert provider["baseUrl"] == "http://127.0.0.1:8900/v1"
     assert provider["models"] == [{"id": "default"}]
     assert provider["headers"]["x-reef-tag-run"] == "run_1"
-    assert "x-reef-commit" not in provider["headers"]
     assert "newer" not in json.loads((directory / "reef.json").read_text())
 
 

@@ -60,10 +60,10 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def installed(home: Home, user: Path, name: str, mode: ModeName) -> Iterator[Case]:
-    """What an install leaves, and a daemon for it."""
+def installed(home: Home, user: Path, name: str, mode: ModeName, **choice: Any) -> Iterator[Case]:
+    """What an install leaves, and a daemon for it. ``choice``: more of `Choice`."""
     tested = agents.AGENTS[name]
-    command = put(home, name, Choice(mode=mode), tested)
+    command = put(home, name, Choice(mode=mode, **choice), tested)
     (user / "project").mkdir(parents=True, exist_ok=True)
     with running_provider(TASK) as provider:
         provider.reply = tested.script
