@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from adapters import template
+from adapters import edits, template
 from adapters.agent import Adapter, Mode
 from adapters.template import Source
 from daemon.core.locks import is_locked, locked
@@ -42,6 +42,11 @@ class Place(NamedTuple):
     def user(self) -> Path:
         """The person's own: conversations, logins and settings inside the agent. Upgrades leave it alone."""
         return self.root / "user"
+
+    @property
+    def edited(self) -> Path:
+        """What they changed of the files that Reef rendered, see `adapters.edits`."""
+        return self.root / "edited"
 
     @property
     def active(self) -> Path:
@@ -84,9 +89,12 @@ def living(place: Place) -> dict[str, str]:
 
 
 def sweep(place: Place) -> dict[str, str]:
-    """`living`, after removing the directories of all other runs."""
+    """`living`, after removing the directories of all other runs, but for what a person changed in them."""
     for directory in _directories(place):
         if not _lives(directory):
+            with suppress(OSError):
+                for path in edits.of_session(directory, directory / _SHELF_LINK):
+                    edits.keep(path, place.edited / directory.name / path.relative_to(directory))
             shutil.rmtree(directory, ignore_errors=True)
     return living(place)
 
@@ -120,14 +128,17 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         if not (place.user / name).exists():
             private_directory((place.user / name).parent)
             write_private(place.user / name, template.filled(source, values, adapter.folder).encode())
+    made_here = [name for name in mode.session if name not in mode.open]
     for name in mode.shared:
         if name.endswith("/"):
             private_directory(place.user / name)
         brought = json.loads(template.filled(mode.merged[name], values, adapter.folder)) if name in mode.merged else {}
         if brought:
             _write(directory / name, json.dumps(_merged(brought, _own(place.user / name)), indent=2) + "\n")
+            made_here.append(name)
         else:
             (directory / name.rstrip("/")).symlink_to(place.user / name)
+    edits.remember(directory, made_here)
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 

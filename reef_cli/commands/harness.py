@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from adapters import active, agent, apply, plan, receipt, session
+from adapters import active, agent, apply, plan, receipt, session, shelf
 from adapters.agent import Adapter, ModeName
 from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
@@ -138,7 +138,7 @@ def update(*, adapter: _Which = "pi", as_json: AsJson = False) -> None:
     if as_json:
         output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **told.facts()})
     else:
-        output.line(output.visible(f"{wrapped.said(told)}{'' if changed else ' (in use already)'}"))
+        output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
 
 
 def uninstall(
@@ -173,6 +173,7 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
         raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+    shelf.prune(place.shelf, (), spared=0)
     for passing in place.passing():
         if passing.is_dir():
             receipt.erase(passing)
@@ -180,9 +181,10 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
             passing.unlink(missing_ok=True)
     if purge:
         receipt.erase(place.user)
+        receipt.erase(place.edited)
     _remove_if_empty(place.user)
     kept = receipt.uninstall(home().root, adapter)
-    kept += [str(place.user)] if place.user.is_dir() else []
+    kept += [str(path) for path in (place.user, place.edited) if path.is_dir()]
     if not kept:
         _remove_empty(place)
     return kept
