@@ -58,7 +58,8 @@ def parse(told: Mapping[str, Any]) -> Delivery:
             reason=str(told.get("reason") or ""),
             verdict=str(told.get("verdict") or ""),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        json.dumps(delivery, ensure_ascii=False).encode()  # half a character would come up later, and anywhere
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise Untrusted(f"this is no release: {type(error).__name__} {error}", hint="reef doctor") from None
     if not _ID.fullmatch(delivery.release_id):
         raise Untrusted(f"{delivery.release_id[:80]!r} is not a release's id", hint=_HINT)
@@ -82,12 +83,11 @@ def checked(delivery: Delivery, key: Path, seal: str = "") -> Delivery:
     for name, told in (("id", delivery.release_id), ("number", delivery.number), ("scenario", delivery.scenario)):
         if said.get(name) != told:
             raise _untrusted(delivery, f"its manifest says {name} {str(said.get(name))[:80]!r}")
+    _check_places(delivery, said["files"])
     listed = {path[len(_BELOW) :]: digest for path, digest in said["files"].items() if path.startswith(_BELOW)}
     for path in sorted(listed.keys() ^ delivery.files.keys()):
         raise _untrusted(delivery, f"{path!r} is {'missing' if path in listed else 'not in its manifest'}")
     for path, text in delivery.files.items():
-        if not _is_in_tree(path):
-            raise _untrusted(delivery, f"{path!r} is not a path for a harness")
         if hashlib.sha256(text.encode()).hexdigest() != listed[path]:
             raise _untrusted(delivery, f"{path!r} was changed")
     return delivery
@@ -101,10 +101,16 @@ def seal(delivery: Delivery, key: Path) -> str:
     return _sealed(delivery, _allowed(delivery, key))
 
 
-def _is_in_tree(path: str) -> bool:
+def _check_places(delivery: Delivery, paths: Mapping[str, str]) -> None:
+    if not paths:
+        return
     from daemon.core import harness  # not at import: a release without files needs none of it
 
-    return harness.entry(path) is not None
+    for path in paths:
+        if not harness.holds(path):
+            raise _untrusted(delivery, f"{path!r} is not a path for a release")
+    if two := harness.clash(paths):
+        raise _untrusted(delivery, f"{two[1]!r} has no place beside {two[0]!r}")
 
 
 def _sealed(delivery: Delivery, allowed: str) -> str:

@@ -28,6 +28,7 @@ from daemon.core.paths import Home, home
 from reef_cli import declared, diagnostics, proxies
 from reef_cli.becoming import become
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.output import visible
 
 _POLL_SECONDS: Final = 60
 _CHECK_SECONDS: Final = 120
@@ -135,7 +136,8 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
             raise
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
-    if adapter.silent and (notice := _notice(chosen)):
+    seen = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the caller
+    if (adapter.silent or not seen) and (notice := _notice(chosen)):
         diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
@@ -241,10 +243,10 @@ def short(release_id: str) -> str:
 
 
 def _notice(chosen: Chosen) -> str | None:
-    """What an agent tells that has a place for it."""
+    """What an agent tells that has a place for it on its screen."""
     if chosen.newer:
-        return f"Reef: {said(chosen.newer)} · reef harness update takes it"
-    return f"Reef: {said(chosen.told)}" if chosen.activated else None
+        return visible(f"Reef: {said(chosen.newer)} · reef harness update takes it")
+    return visible(f"Reef: {said(chosen.told)}") if chosen.activated else None
 
 
 def _warn(error: ReefError, kept: Delivery) -> None:
@@ -260,10 +262,13 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     folder, serves, told = Path.cwd(), chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
     secret = wrapped.home.agent_token.read_text().strip()
+    said = rendering.values(told, wrapped.adapter)
     more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}
+    if said["REEF_RULES"]:  # see daemon.store.carried
+        more["tag_rules"] = "told"
     headers = declared.headers(run, told.scenario, folder, **more)
     return {
-        **rendering.values(told, wrapped.adapter),
+        **said,
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
@@ -271,12 +276,11 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_TOLD_URL": declared.address(serves["url"], secret, headers),
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
+        "REEF_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config"),
         # Where it is installed, for a check, too: what Python compiles then is there for the first run.
         "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
-        "REEF_CWD": headers["x-reef-cwd"],
-        "REEF_COMMIT": headers.get("x-reef-commit"),
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,

@@ -190,6 +190,8 @@ def _head(stream: BinaryIO) -> tuple[int, dict[bytes, bytes]]:
         left -= len(line)
     if left <= 0:
         raise ValueError("its head has no end")
+    if not line:
+        raise ConnectionResetError("it ended inside a head")
     return int(words[1]), headers
 
 

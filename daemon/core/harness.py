@@ -8,7 +8,7 @@ machine: what an agent starts by itself is executable, whoever wrote it.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +22,18 @@ CONFIG: Final = "config.json"
 MCP: Final = "mcp.json"
 #: Beside ``harness/`` in a release: which model answers when an agent asks for another.
 ROUTING: Final = "routing.json"
+_MARK: Final = re.compile(rb"\[reef release (r[0-9]{1,9}-[0-9a-f]{8})\]")
+
+
+def mark(release_id: str) -> str:
+    """The line below a release's rules by which a request says whose rules it carries."""
+    return f"[reef release {release_id}]"
+
+
+def marked(text: bytes) -> str | None:
+    """The release of the last `mark` in a request's bytes."""
+    found = _MARK.findall(text)
+    return found[-1].decode() if found else None
 
 
 class Kind(StrEnum):
@@ -79,6 +91,8 @@ class Server(NamedTuple):
 
 
 THINKING: Final = ("off", "low", "medium", "high")
+#: Names that Windows keeps for devices, and what it would take the end off: no clone there could have such a file.
+_NO_NAME: Final = re.compile(r"(?:^|/)(?:con|prn|aux|nul|com\d|lpt\d)(?:[./]|$)|\.(?:/|$)", re.IGNORECASE)
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?"
 #: No ``.git…``: such a file would change how a clone of the releases is checked out.
 _PART: Final = r"(?!\.+(?:/|$)|\.[gG][iI][tT])[A-Za-z0-9._@-]{1,64}"
@@ -92,6 +106,7 @@ _SHAPES: Final = (
     (Kind.SKILL, re.compile(rf"skills/(?P<name>{_NAME})/(?P<file>[A-Za-z0-9][A-Za-z0-9_-]{{0,63}}\.md)")),
     (Kind.EXTENSION, re.compile(rf"extensions/(?P<adapter>{_NAME})/(?P<file>{_PART}(?:/{_PART}){{0,4}})")),
 )
+_WEIGHTS: Final = re.compile(r"weights(?:/[a-z0-9][a-z0-9_.-]{0,63}){1,3}")
 PLACES: Final = (
     "rules.md, playbook.md, memory/NAME.md, skills/NAME/SKILL.md (and skills/NAME/*.md), prompts/NAME.md, "
     "config.json, mcp.json and extensions/ADAPTER/PATH"
@@ -105,10 +120,32 @@ _SHOWN: Final = 60
 
 def entry(path: str) -> Entry | None:
     """What the file at a path below ``harness/`` is; None: it has no place in a harness."""
+    if _NO_NAME.search(path):
+        return None
     for kind, shape in _SHAPES:
         if found := shape.fullmatch(path):
             named = found.groupdict()
             return Entry(path, kind, named.get("name", ""), named.get("adapter"), named.get("file", ""))
+    return None
+
+
+def holds(path: str) -> bool:
+    """Whether a release may have a file there: below ``harness/`` or ``weights/``, or ``routing.json``."""
+    if path.startswith(BELOW):
+        return entry(path.removeprefix(BELOW)) is not None
+    return path == ROUTING or _WEIGHTS.fullmatch(path) is not None
+
+
+def clash(paths: Iterable[str]) -> tuple[str, str] | None:
+    """Two of the paths that a file system may take for one, or of which one would have to be the other's folder."""
+    known: dict[str, tuple[str, bool]] = {}
+    for path in sorted(paths):
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            here = ("/".join(parts[:count]), count == len(parts))
+            other = known.setdefault(here[0].casefold(), here)
+            if other != here:
+                return other[0], path
     return None
 
 

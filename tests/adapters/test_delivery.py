@@ -1,6 +1,5 @@
 """What may reach an agent: signed by this home's key, whole, unchanged. Real releases, then damaged in every way."""
 
-import hashlib
 import json
 from collections.abc import Callable
 
@@ -113,13 +112,47 @@ def test_what_is_no_release_is_refused(answer: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../x", "/etc/x", "skills/../../x", "skills/a//SKILL.md", ".hidden", "extensions/pi/../../x", "hooks/a.sh"]
-)
+    "path",
+    ["../x", "/etc/x", "skills/../../x", "skills/a//SKILL.md", ".hidden", "extensions/pi/../../x", "hooks/a.sh",
+     "extensions/pi/.git/config", "extensions/pi/.GITMODULES", "extensions/pi/a\\b", "extensions/pi/NUL.ts",
+     "extensions/pi/a.", "skills/con/SKILL.md", "memory/caf\u00e9.md", "memory/cafe\u0301.md", "rules\u200b.md",
+     f"extensions/pi/{'a' * 65}", f"extensions/pi/{'a/' * 99}a", f"memory/{'a' * 5000}.md", ""],
+)  # fmt: skip
 def test_a_path_that_is_none_is_refused_however_well_it_is_signed(reef_home: Home, told: Delivery, path: str) -> None:
-    text = "echo"
-    said = json.loads(told.manifest or "") | {"files": {f"harness/{path}": hashlib.sha256(text.encode()).hexdigest()}}
-    manifest = json.dumps(said)
-    signature = sshsig.signer(reef_home).sign(manifest.encode(), sshsig.MANIFEST_NAMESPACE)
-    forged = told._replace(manifest=manifest, signature=signature, files={path: text})
-    with pytest.raises(Untrusted, match="is not a path for a harness"):
+    with pytest.raises(Untrusted, match="is not a path for a release"):
+        delivery.checked(chain.signed(reef_home, told, {path: "echo"}), key_of(reef_home))
+
+
+@pytest.mark.parametrize("path", ["../x", ".gitmodules", ".git/hooks/post-checkout", "bin/x", "weights/../../x", "x"])
+def test_nor_may_a_path_lead_out_beside_the_harness(reef_home: Home, told: Delivery, path: str) -> None:
+    forged = chain.signed(reef_home, told, {}, listed={path: "echo"})
+    with pytest.raises(Untrusted, match="is not a path for a release"):
         delivery.checked(forged, key_of(reef_home))
+
+
+def test_what_the_manifest_lists_is_there(reef_home: Home, told: Delivery) -> None:
+    listed = {"harness/rules.md": "a", "harness/memory/b.md": "b", "weights/adapter.gguf": "c", "routing.json": "d"}
+    with pytest.raises(Untrusted, match=r"'memory/b\.md' is missing"):
+        delivery.checked(chain.signed(reef_home, told, {"rules.md": "a"}, listed=listed), key_of(reef_home))
+    whole = chain.signed(reef_home, told, {"rules.md": "a", "memory/b.md": "b"}, listed=listed)
+    assert delivery.checked(whole, key_of(reef_home)) == whole
+
+
+@pytest.mark.parametrize("second", ["extensions/pi/A.ts", "extensions/pi/a.ts/b", "extensions/pi/a.TS/b"])
+def test_two_that_some_file_system_takes_for_one_are_refused(reef_home: Home, told: Delivery, second: str) -> None:
+    forged = chain.signed(reef_home, told, {"extensions/pi/a.ts": "1", second: "2"})
+    with pytest.raises(Untrusted, match="has no place beside"):
+        delivery.checked(forged, key_of(reef_home))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"files": {"rules.md": "\ud800"}}, {"reason": "\ud800"}, {"signature": "\udfff"}, {"manifest": "\ud800"},
+     {"scenario": "\ud800"}, {"number": float("inf")}, {"number": float("nan")}, {"manifest": 1}, {"signature": []},
+     {"files": {"rules.md": None}}, {"files": None}, {"release_id": None}],
+)  # fmt: skip
+def test_nonsense_in_an_answer_is_refused_and_nothing_worse(
+    reef_home: Home, told: Delivery, odd: dict[str, object]
+) -> None:
+    with pytest.raises(Untrusted):
+        delivery.checked(delivery.parse(told._asdict() | odd), key_of(reef_home))

@@ -20,3 +20,9 @@ def embedded(session_home: Home, model_path: Path) -> Iterator[RunningDaemon]:
     with running_daemon(session_home) as daemon:
         add_model(daemon, model_path)
         yield daemon
+
+
+@pytest.fixture(scope="session")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What npm loads for one install serves all others."""
+    return tmp_path_factory.mktemp("downloads")

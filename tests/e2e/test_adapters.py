@@ -1,9 +1,9 @@
-"""Agents that come with Reef, for real, in each mode: checked, taught, on a task with tools, and the person's HOME.
+"""Agents that come with Reef as data alone, for real, in each mode: checked, taught, on a task with tools.
 
-The installs are those of the other tests. Installing itself is in test_pi and in tests/adapters.
+The installs are those of the other tests. Installing itself is in test_wrapped_agents and in tests/adapters.
 """
 
-import shutil
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from adapters import agent, plan
 from adapters.agent import ModeName
-from adapters.machine import Node
 from adapters.plan import Choice
-from daemon.core.paths import Home, private_directory
+from daemon.core.paths import Home
 from tests.e2e import agents
 from tests.e2e.agents import Agent
-from tests.e2e.terminal import Terminal
+from tests.e2e.test_codex import CODEX
+from tests.e2e.wrapping import put
 from tests.fakes import chain
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
 from tests.fakes.provider import TASK, Provider, running_provider
@@ -29,9 +28,6 @@ pytestmark = pytest.mark.slow
 PROMPT: Final = "create hello.txt"
 #: (agent, mode) → whether skills have a place, and what the agent leaves in the person's HOME.
 CASES: Final[dict[tuple[str, ModeName], tuple[bool, set[str]]]] = {
-    ("pi", "overlay"): (True, {".pi"}),
-    ("pi-0.74", "isolated"): (True, set()),
-    ("pi-0.74", "overlay"): (True, {".pi"}),
     ("qwen-code", "isolated"): (True, set()),
     ("qwen-code", "overlay"): (False, {".qwen"}),
     ("aider", "overlay"): (False, {".aider"}),
@@ -47,13 +43,16 @@ class Case(NamedTuple):
     command: Path
     user: Path
 
-    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    @property
+    def environment(self) -> dict[str, str]:
         path = f"{agents.node('new').parent}:/usr/bin:/bin"
-        own = {"HOME": str(self.user), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)}
+        return {"HOME": str(self.user), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)}
+
+    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [str(self.command), *words],
             cwd=self.user / "project",
-            env={**own, **environment},
+            env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -66,25 +65,16 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def installed(home: Home, user: Path, name: str, mode: ModeName) -> Iterator[Case]:
-    """What an install leaves, its packages those that the other tests keep."""
-    tested = agents.AGENTS[name]
-    root = agents.installed(tested)
-    adapter, version = agent.load(home, name.partition("-0")[0]), "0.74.2" if name == "pi-0.74" else None
-    node = Node(agents.node("new"), (26, 12, 1), Path("npm"))
-    made = plan.plan(adapter, home, Choice(mode=mode, version=version), node)
-    private_directory(made.root)
-    (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
-    for file in made.files:
-        private_directory((home.root / file.path).parent)
-        (home.root / file.path).write_text(file.text)
-        (home.root / file.path).chmod(file.mode)
+def installed(home: Home, user: Path, name: str, mode: ModeName, **choice: Any) -> Iterator[Case]:
+    """What an install leaves, and a daemon for it. ``choice``: more of `Choice`."""
+    tested = CODEX if name == "codex" else agents.AGENTS[name]
+    command = put(home, name, Choice(mode=mode, **choice), tested)
     (user / "project").mkdir(parents=True, exist_ok=True)
     with running_provider(TASK) as provider:
         provider.reply = tested.script
         config = provider.config(key="env:REEF_TEST_KEY")
         with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
-            yield Case(daemon, provider, tested, home.root / made.wrapper, user)
+            yield Case(daemon, provider, tested, command, user)
 
 
 @pytest.mark.parametrize(("name", "mode"), CASES)
@@ -112,38 +102,32 @@ def test_it_is_checked_and_taught_and_works(reef_home: Home, tmp_path: Path, nam
         assert {path.name for path in case.user.iterdir()} - {"project"} == left
 
 
-@pytest.mark.parametrize("name", ["pi", "pi-0.74"])
-def test_on_the_persons_configuration_pi_tells_and_takes_feedback(reef_home: Home, tmp_path: Path, name: str) -> None:
-    """Their own rules stay, their folder gets nothing of Reef's, and the next start tells what is new."""
-    if shutil.which("tmux") is None:
-        pytest.skip("tmux is not on this machine")
-    user = tmp_path / "user"
-    (user / ".pi" / "agent").mkdir(parents=True)
-    (user / ".pi" / "agent" / "AGENTS.md").write_text("Their own rule.\n")
-    with installed(reef_home, user, name, "overlay") as case:
-        first = chain.publish(reef_home)
-        terminal = Terminal(reef_home.run / "tmux")
-        environment = {"HOME": str(user), "TERM": "xterm-256color", "REEF_POLL_SECONDS": "0.5"}
-        environment |= {"PI_OFFLINE": "1", "PYTHONPATH": str(REPOSITORY)}
-        terminal.start([str(case.command)], user / "project", environment)
-        try:
-            terminal.see("Reef r1")
-            terminal.type("create hello.txt")
-            terminal.see("Done: I created hello.txt")
-            terminal.type("/good nice")
-            terminal.see("Reef: good on rec_")
-            chain.publish(reef_home, "job_2", {"rules.md": "Two.\n"}, reason="a second rule")
-            terminal.see("a second rule")
-            terminal.type("/quit")
-            until(terminal.ended, "Pi ends")
-        finally:
-            terminal("kill-server")
-        assert "Their own rule." in str(case.asked()[0])
-        rated = case.daemon.get("/reef/last")
-        (report,) = case.daemon.get(f"/reef/records/{rated['receipt']}")["reports"]
-        assert (report["feedback"], report["score"]) == ("nice", 1.0)
-        case.run("-p", "again")
-        assert "Two." in str(case.asked()[-1])
-        assert first.id not in str(case.asked()[-1])
-    kept = [path for path in (user / ".pi").rglob("*") if path.is_file() and "sessions" not in path.parts]
-    assert not any("reef" in path.read_text() for path in kept)
+@pytest.mark.parametrize("mode", ["isolated", "overlay"])
+def test_pi_runs_a_releases_servers_beside_the_persons_own(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
+    """BUGS B107: their file, with a mark at its beginning and a setting nobody knows, is read by Pi alone. What Pi
+    writes into it stays there.
+    """
+    user, begun = tmp_path / "user", tmp_path / "begun"
+    begun.mkdir()
+    with installed(reef_home, user, "pi", mode) as case:
+        theirs = user / ".pi" / "agent" if mode == "overlay" else reef_home.agents / "pi" / "user"
+        theirs.mkdir(parents=True)
+        own = {"mcpServers": {name: _server(begun / f"{name}-own") for name in ("mine", "both")}, "unknown": [1]}
+        written = b"\xef\xbb\xbf" + json.dumps(own).encode() + b"\r\n"
+        (theirs / "mcp.json").write_bytes(written)
+        servers = {"mcpServers": {name: _server(begun / f"{name}-reef") for name in ("both", "new")}}
+        _, waits = case.daemon.control("POST", "/reef/harness/proposals", {"files": {"mcp.json": json.dumps(servers)}})
+        assert case.daemon.control("POST", f"/reef/releases/{waits['id']}/approve", {})[0] == 200
+        assert case.run(*case.tested.ask, PROMPT).returncode == 0
+        until(lambda: len(list(begun.iterdir())) >= 3, "the servers were started")
+        assert {path.name for path in begun.iterdir()} == {"mine-own", "both-own", "new-reef"}
+        assert (theirs / "mcp.json").read_bytes() == written
+        if mode == "isolated":
+            assert case.run("mcp", "add", "later", "--", "true").returncode == 0
+            kept = json.loads((theirs / "mcp.json").read_text("utf-8-sig"))
+            assert (set(kept["mcpServers"]), kept["unknown"]) == ({"mine", "both", "later"}, [1])
+
+
+def _server(mark: Path) -> dict[str, Any]:
+    """One that leaves a mark and never answers."""
+    return {"command": "sh", "args": ["-c", f"touch '{mark}'; exec cat >/dev/null"]}

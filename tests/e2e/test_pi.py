@@ -1,11 +1,11 @@
-"""Real Pi, from npm: installed both ways, used in a terminal, taught by a note, rolled back, taken away.
+"""What is Pi's alone, with the real one: used in a terminal, taught by a note, rolled back. Its life is in
+test_wrapped_agents.
 
 Also covers the extension: ``harness_templates/pi/extensions/reef.ts``.
 """
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from adapters import delivery
-from adapters.machine import find_node
+from adapters.plan import Choice
 from daemon.core.paths import Home
 from reef_cli import wrapped
-from tests.e2e.wrapping import SCENARIO, Installed, digests, project
+from tests.e2e.agents import AGENTS
+from tests.e2e.wrapping import SCENARIO, Installed, digests, project, put
 from tests.fakes import chain
 from tests.fakes.daemon import running_daemon, until
 from tests.fakes.obedient import follows_rules
@@ -30,52 +31,18 @@ LEARNED = f'release r2 · rule added: "{RULE}" · accepted 5\u20130'
 
 @pytest.fixture(scope="module")
 def installed(module_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    if find_node() is None or shutil.which("tmux") is None:
-        pytest.skip("Node.js with npm, or tmux, is not on this machine")
-    user = tmp_path_factory.mktemp("user")
-    (user / ".pi" / "agent").mkdir(parents=True)
-    (user / ".pi" / "agent" / "settings.json").write_text('{"defaultProvider": "their own"}')
-    (user / ".bashrc").write_text("# mine\n")
-    (user / ".local" / "bin").mkdir(parents=True)
+    if shutil.which("npm") is None or shutil.which("tmux") is None:
+        pytest.skip("npm, or tmux, is not on this machine")
+    put(module_home, "pi", Choice(scenario=SCENARIO), AGENTS["pi"])
     with running_provider(TASK) as provider:
         config = provider.config(key="env:REEF_TEST_KEY") + "models: {scripted: p}\n"
         with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
-            made = Installed(daemon, provider, user, adapter="pi", mode="isolated")
-            made.install_both_ways(tmp_path_factory.mktemp("downloads"))
-            yield made
+            yield Installed(daemon, provider, tmp_path_factory.mktemp("user"), adapter="pi")
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     return project(tmp_path / "a project ü")
-
-
-def test_both_ways_leave_the_same_to_the_byte(installed: Installed) -> None:
-    applied, piped = installed.trees
-    differing = {path for path in applied.keys() | piped.keys() if applied.get(path) != piped.get(path)}
-    assert differing == set()
-    assert len(applied) > 1000
-    assert digests(installed.user) == installed.before
-
-
-def test_an_install_saw_pi_ask_reef_and_asked_no_model(installed: Installed) -> None:
-    assert installed.provider.requests == []
-    assert installed.sessions() == []
-
-
-def test_a_task_is_recorded_with_where_it_ran(installed: Installed, work: Path) -> None:
-    done = installed.run(work, "-p", "create hello.txt")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip() == TASK[-1].text
-    assert (work / "hello.txt").read_text() == "hello-reef\n"
-    (session,) = installed.sessions()
-    assert (session["agent"], session["scenario"], session["turns"]) == ("pi", SCENARIO, 3)
-    assert session["cwd"] == str(work)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=work, capture_output=True, text=True, check=True)
-    cwd, commit, tags = installed.requests()[-1]
-    assert (cwd, commit) == (str(work), head.stdout.strip())
-    assert tags["release"] == "base"
-    assert tags["run"].startswith("run_")
 
 
 def test_a_conversation_goes_on_in_its_session(installed: Installed, work: Path) -> None:
@@ -138,7 +105,7 @@ def test_a_note_in_the_terminal_teaches_the_next_session(installed: Installed, w
         assert installed.requests()[-1][2]["release"] == first.id
 
         done = installed.run(work, "-p", "and about snow")
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, f"Reef: {LEARNED}\n")
         assert done.stdout.startswith("It is about")  # the model obeys
         assert f"- Use uv, not pip.\\n- {RULE}" in installed.asked()
         assert installed.requests()[-1][2]["release"] == learned
@@ -193,24 +160,3 @@ def learn(installed: Installed) -> str:
     told = chain.delivered(installed.home, scenario=SCENARIO)
     assert delivery.checked(told, wrapped.key_of(installed.home)).release_id == release["id"]  # it is signed
     return str(release["id"])
-
-
-def test_uninstalling_leaves_nothing_but_what_is_the_persons(installed: Installed, work: Path) -> None:
-    with installed.terminal(work) as terminal:
-        terminal.see("Reef r3")
-        refused = installed.reef("harness", "uninstall", "--adapter", "pi")
-        assert refused.returncode == 6
-        assert "not ended yet" in refused.stderr
-    until(lambda: "running" in installed.reef("harness", "list", "--json").stdout, "it can be asked")
-    rows = json.loads(installed.reef("harness", "list", "--json").stdout)["items"]
-    listed = next(row for row in rows if row["adapter"] == "pi")
-    assert (listed["scenario"], listed["upgrade"], listed["running"]) == (SCENARIO, "auto", 0)
-    assert listed["release"].startswith("r3-")
-    done = installed.reef("harness", "uninstall", "--adapter", "pi", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["kept"] == [str(installed.place.user)]
-    assert [path.name for path in installed.place.root.iterdir()] == ["user"]
-    assert (installed.place.user / "sessions").is_dir()
-    assert not installed.home.commands.exists()
-    assert digests(installed.user) == installed.before
-    assert installed.reef("harness", "uninstall", "--adapter", "pi").returncode == 5

@@ -1,6 +1,6 @@
 """Every agent that Reef wraps, in both modes, through a life: installed, used, a new release, rated, back, taken away.
 
-Pi has more than this in test_pi.
+What is Pi's alone is in test_pi.
 """
 
 import json
@@ -33,8 +33,9 @@ THEIRS = "Their own rule: be kind."
 class Told(NamedTuple):
     """``own``: where the person's rules are, below their home. ``task`` and ``again``: words before a prompt, for a
     conversation and for going on with it. ``terminal``: words for one on a screen; ``keys`` answer what it asks first,
-    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``stays``: whether it shows what it was
-    told of a release. ``script``: of the provider, for one whose tools have other names.
+    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``newer``: whether it tells of a release
+    that came meanwhile. ``script``: of the provider, for one whose tools have other names. ``version``: not the
+    one that Reef would take.
     """
 
     adapter: str
@@ -46,8 +47,9 @@ class Told(NamedTuple):
     ready: str
     keys: tuple[tuple[str, str], ...] = ()
     good: str = "/good"
-    stays: bool = True
+    newer: bool = False
     script: Callable[[Any], Turn] | None = None
+    version: str | None = None
 
 
 _CLAUDE: Any = {
@@ -78,9 +80,22 @@ _OPENCODE: Any = {
     "again": ("run", "--continue"),
     "terminal": (),
     "ready": "Ask anything",
-    "stays": False,
 }
+_PI: Any = {
+    "adapter": "pi",
+    "own": ".pi/agent/AGENTS.md",
+    "task": ("-p",),
+    "again": ("-c", "-p"),
+    "terminal": (),
+    "ready": "Reef r",
+    "newer": True,
+}
+_OLD_PI: Any = {**_PI, "version": "0.74.2"}
 AGENTS = {
+    "pi": Told(**_PI, mode="isolated"),
+    "pi-overlay": Told(**_PI, mode="overlay"),
+    "pi-0.74": Told(**_OLD_PI, mode="isolated"),
+    "pi-0.74-overlay": Told(**_OLD_PI, mode="overlay"),
     "claude-code": Told(**_CLAUDE, keys=_TRUST, mode="isolated"),
     "claude-code-overlay": Told(
         **_CLAUDE,
@@ -101,7 +116,7 @@ def told(request: pytest.FixtureRequest) -> Told:
 
 
 @pytest.fixture(scope="module")
-def installed(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(told: Told, downloads: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     if shutil.which("npm") is None or shutil.which("tmux") is None:
         pytest.skip("npm, or tmux, is not on this machine")
     user = tmp_path_factory.mktemp("user")
@@ -112,8 +127,11 @@ def installed(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         provider.reply = told.script
         config = provider.config(key="env:REEF_TEST_KEY") + "models: {scripted: p}\n"
         with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
-            made = Installed(daemon, provider, user, adapter=told.adapter, mode=told.mode)
-            made.install_both_ways(tmp_path_factory.mktemp("downloads"))
+            made = Installed(daemon, provider, user, adapter=told.adapter, mode=told.mode, version=told.version)
+            if told.mode == "isolated":
+                made.install_both_ways(downloads)
+            else:
+                made.install(downloads)  # the packages are the same
             yield made
 
 
@@ -165,8 +183,15 @@ def last(installed: Installed) -> str:
     return receipt
 
 
+def ended(installed: Installed) -> dict[str, Any] | None:
+    """How it is listed, once nothing of it runs."""
+    rows: list[dict[str, Any]] = installed.answered("harness", "list")["items"]
+    row = next(row for row in rows if row["adapter"] == installed.adapter)
+    return None if row["running"] else row
+
+
 def test_both_ways_leave_the_same_to_the_byte_and_nothing_at_home(installed: Installed) -> None:
-    applied, piped = installed.trees
+    applied, piped = installed.trees[0], installed.trees[-1]
     assert {path for path in applied.keys() | piped.keys() if applied.get(path) != piped.get(path)} == set()
     assert digests(installed.user) == installed.before
     assert installed.provider.requests == []
@@ -190,25 +215,32 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         shown = listening(terminal, told)
         shown += terminal.enter("create hello.txt", lambda: TASK[-1].text in terminal.screen() and terminal.screen())
         assert installed.requests()[-1][2]["release"] == first
-        assert not told.stays or "release r1 · our team's rules" in shown, shown
+        assert "release r1 · our team's rules" in shown, shown
         asked = installed.told()
         assert [word in asked for word in ("Use uv, not pip", "in Lagos", "greet", THEIRS)] == [
             True, True, True, told.mode == "overlay",
         ]  # fmt: skip
         about, before = last(installed), len(installed.provider.requests)
-        terminal.enter(f"{told.good} nice one", lambda: f"recorded good on {about}" in terminal.screen())
+        terminal.enter(f"{told.good} nice one", lambda: f"good on {about}" in terminal.screen())
         until(lambda: reports(installed, about) == [(1.0, "nice one")], "the mark is on the answer that was meant")
         assert len(installed.provider.requests) == before  # no model was asked
 
         second = released(installed, tmp_path / "second", {**HARNESS, "rules.md": "- Be brief.\n"}, "shorter")
         terminal.enter("once more", lambda: len(installed.provider.requests) > before)
         assert "Use uv, not pip" in installed.told()  # a session that runs stays on its release
+        if told.newer:
+            terminal.see("release r2 \u00b7 shorter")
+        refused = installed.reef("harness", "uninstall", "--adapter", told.adapter)
+        assert (refused.returncode, "not ended yet" in refused.stderr) == (6, True), refused
         terminal("kill-server")
 
     before = len(installed.sessions())
     done = installed.run(work, *told.again, "and again")
     assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
-    done = installed.run(work, *told.task, "another thing")  # Claude Code keeps a conversation's first system prompt
+    kept = "Use uv, not pip" in installed.told()  # Claude Code keeps a conversation's first rules
+    assert installed.requests()[-1][2]["release"] == (first if kept else second)
+    assert kept == (told.adapter == "claude-code")
+    done = installed.run(work, *told.task, "another thing")
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == second
     assert "Be brief" in installed.told()
@@ -223,6 +255,9 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
 
 
 def test_z_uninstalling_leaves_only_what_is_the_persons(installed: Installed, told: Told) -> None:
+    listed = until(lambda: ended(installed), "the runs in the terminal have ended")
+    assert (listed["mode"], listed["scenario"], listed["upgrade"]) == (told.mode, SCENARIO, "auto")
+    assert listed["release"].startswith("r3-")
     done = installed.reef("harness", "uninstall", "--adapter", told.adapter, "--json")
     assert done.returncode == 0, done.stderr
     left = [path.name for path in installed.place.root.iterdir()] if installed.place.root.exists() else []
@@ -231,3 +266,4 @@ def test_z_uninstalling_leaves_only_what_is_the_persons(installed: Installed, to
     assert not installed.home.commands.exists()
     if told.mode == "isolated":
         assert digests(installed.user) == installed.before
+    assert installed.reef("harness", "uninstall", "--adapter", told.adapter).returncode == 5

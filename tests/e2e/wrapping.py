@@ -12,8 +12,13 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from adapters import agent
+from adapters import agent, plan
+from adapters.machine import Node
+from adapters.plan import Choice
 from adapters.session import Place
+from daemon.core.paths import Home, private_directory
+from tests.e2e import agents
+from tests.e2e.agents import Agent
 from tests.e2e.terminal import Terminal
 from tests.fakes.daemon import RunningDaemon
 from tests.fakes.provider import Provider
@@ -22,11 +27,21 @@ SCENARIO = "work/agents"
 
 
 class Installed:
-    """One agent in one mode. ``user`` is the person's HOME; ``trees`` what either way of installing left."""
+    """One agent in one mode. ``user`` is the person's HOME; ``trees`` what either way of installing left. ``version``:
+    not the one that Reef would take."""
 
-    def __init__(self, daemon: RunningDaemon, provider: Provider, user: Path, *, adapter: str, mode: str) -> None:
+    def __init__(
+        self,
+        daemon: RunningDaemon,
+        provider: Provider,
+        user: Path,
+        *,
+        adapter: str,
+        mode: str = "isolated",
+        version: str | None = None,
+    ) -> None:
         self.daemon, self.provider, self.user = daemon, provider, user
-        self.adapter, self.mode = adapter, mode
+        self.adapter, self.mode, self.version = adapter, mode, version
         self.home = daemon.home
         self.place = Place(self.home.agents / adapter)
         self.command = str(self.home.commands / agent.load(self.home, adapter).command)
@@ -64,19 +79,24 @@ class Installed:
 
     def install_both_ways(self, downloads: Path) -> None:
         """By the command, then by the script that curl gets. What npm loads for the first serves the second, too."""
+        version = ("--agent-version", self.version) if self.version else ()
         chosen = ("--adapter", self.adapter)
         self.lend(downloads)
-        done = self.reef("harness", "install", *chosen, "--mode", self.mode, "--scenario", SCENARIO)
+        done = self.reef("harness", "install", *chosen, "--mode", self.mode, "--scenario", SCENARIO, *version)
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{self.command}\n"
         self.trees.append(digests(self.home.root, "agents", "bin"))
         assert self.answered("harness", "uninstall", *chosen)["kept"] == []
         assert not self.place.root.exists()
         assert any(downloads.iterdir())
+        self.install(downloads)
+
+    def install(self, downloads: Path) -> None:
+        """By the script alone."""
         self.lend(downloads)
         piped = subprocess.run(
             ["bash"],
-            input=script(self.daemon, self.adapter, self.mode),
+            input=self.script(),
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
@@ -85,6 +105,19 @@ class Installed:
         )
         assert piped.returncode == 0, piped.stderr
         self.trees.append(digests(self.home.root, "agents", "bin"))
+
+    def script(self) -> str:
+        """As curl gets it."""
+        connection = HTTPConnection("127.0.0.1", self.daemon.port, timeout=60)
+        token = {"authorization": f"Bearer {self.daemon.agent_token}"}
+        version = f"&agent_version={self.version}" if self.version else ""
+        chosen = f"adapter={self.adapter}&mode={self.mode}&scenario={SCENARIO}{version}"
+        connection.request("GET", f"/reef/harness/install?{chosen}", headers=token)
+        response = connection.getresponse()
+        assert response.status == 200
+        text = response.read().decode()
+        connection.close()
+        return text
 
     def lend(self, downloads: Path) -> None:
         """Put npm's downloads where the next install keeps its own: both ways fetch them once."""
@@ -135,17 +168,22 @@ def digests(folder: Path, *names: str) -> dict[str, str]:
     return found
 
 
-def script(daemon: RunningDaemon, adapter: str, mode: str) -> str:
-    """As curl gets it."""
-    connection = HTTPConnection("127.0.0.1", daemon.port, timeout=60)
-    token = {"authorization": f"Bearer {daemon.agent_token}"}
-    path = f"/reef/harness/install?adapter={adapter}&mode={mode}&scenario={SCENARIO}"
-    connection.request("GET", path, headers=token)
-    response = connection.getresponse()
-    assert response.status == 200
-    text = response.read().decode()
-    connection.close()
-    return text
+def put(home: Home, adapter: str, choice: Choice, tested: Agent) -> Path:
+    """What an install leaves, its packages those that the other tests keep: the command that a person calls."""
+    root, node = agents.installed(tested), Node(agents.node("new"), (26, 12, 1), Path("npm"))
+    made = plan.plan(agent.load(home, adapter), home, choice, node)
+    private_directory(made.root)
+    if adapter == "codex":  # npm has the program of this machine under a name of its own
+        private_directory(made.root / "node_modules" / "@openai")
+        (program,) = (root / "node_modules" / "@openai").glob("codex-*")
+        (made.root / "node_modules" / "@openai" / "codex").symlink_to(program)
+    else:
+        (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
+    for file in made.files:
+        private_directory((home.root / file.path).parent)
+        (home.root / file.path).write_text(file.text)
+        (home.root / file.path).chmod(file.mode)
+    return home.root / made.wrapper
 
 
 def project(folder: Path) -> Path:

@@ -1,9 +1,12 @@
 """Releases in a home's real store, published as a job's outcome is, and what a wrapper gets of them."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 
 from adapters import delivery
 from adapters.delivery import Delivery
+from daemon.core import sshsig
 from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Release, ReleaseState, Verdict
 from daemon.server import install
@@ -56,3 +59,12 @@ def delivered(home: Home, release_id: str | None = None, scenario: str = "defaul
     """What ``GET /reef/harness`` answers, parsed, not checked."""
     told = install.delivered(Releases.open(home), scenario, release_id)
     return delivery.parse({**told, "scenario": scenario})
+
+
+def signed(home: Home, told: Delivery, files: dict[str, str], *, listed: dict[str, str] | None = None) -> Delivery:
+    """The release with other files, signed by the right key. ``listed``: what its manifest says it has."""
+    named = {f"harness/{path}": text for path, text in files.items()} if listed is None else listed
+    digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in named.items()}
+    manifest = json.dumps(json.loads(told.manifest or "") | {"files": digests})
+    signature = sshsig.signer(home).sign(manifest.encode(), sshsig.MANIFEST_NAMESPACE)
+    return told._replace(manifest=manifest, signature=signature, files=files)

@@ -112,6 +112,7 @@ def test_it_becomes_the_agent(case: Case, tmp_path: Path) -> None:
     assert headers["x-reef-cwd"].endswith("/a%20b%20%24HOME%20%C3%BC")
     assert headers["x-reef-commit"] == head.stdout.strip()
     assert headers["x-reef-tag-release"] == "base"
+    assert "x-reef-tag-rules" not in headers
     assert "x-reef-session-id" not in headers  # the agent's own names the conversation
     key = provider["apiKey"].removeprefix("!")
     assert (
@@ -180,7 +181,10 @@ def test_a_release_reaches_the_agent_and_is_told_once(case: Case) -> None:
     assert case.run().told["reef"]["activated"] is False
     release = case.publish()
     seen = case.run()
-    assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert seen.told["rules"].endswith(f"\n\n[reef release {release.id}]\n")
+    tags = seen.told["models"]["providers"]["reef"]["headers"]
+    assert (tags["x-reef-tag-release"], tags["x-reef-tag-rules"]) == (release.id, "told")
+    assert seen.told["rules"].startswith("Answer briefly.\n\n- Use uv, not pip.\n")
     assert seen.told["reef"]["activated"] is True
     assert seen.told["reef"]["release"] == {
         "release_id": release.id,
@@ -351,7 +355,8 @@ def test_without_a_daemon_or_a_release_it_refuses(alone: Case) -> None:
 
 @contextmanager
 def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
-    """On the socket, something that speaks like the daemon and hands out a release of its own making."""
+    """On the socket, something that speaks like the daemon and hands out a release of its own making; all of it but
+    the last byte where that is ``cut``."""
 
     class Liar(BaseHTTPRequestHandler):
         def address_string(self) -> str:
@@ -366,7 +371,7 @@ def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
             self.send_response(200)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(body[:-1] if "cut" in told and self.path != "/healthz" else body)
 
     home.socket.unlink(missing_ok=True)
     home.agent_token.write_text("token")
@@ -375,33 +380,47 @@ def lying(home: Home, told: dict[str, Any]) -> Iterator[None]:
     home.socket.unlink()
 
 
-@pytest.mark.parametrize("lie", ["changed", "unsigned", "older", "base"])
-def test_what_cannot_be_trusted_never_runs(alone: Case, lie: str) -> None:
+LIES = ["changed", "unsigned", "older", "base", "another key", "outside", "twice", "missing", "cut"]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_cannot_be_trusted_never_runs(alone: Case, module_home: Home, lie: str) -> None:
     alone.publish()
     serves = {"url": "http://127.0.0.1:1", "models": ["default"], "context": 8192}
     first = json.loads(chain.delivered(alone.home).dump()) | serves
     alone.publish("job_2", {"rules.md": "Two.\n"})
-    good = json.loads(chain.delivered(alone.home).dump()) | serves
+    second = chain.delivered(alone.home)
+    good = json.loads(second.dump()) | serves
+    chain.publish(module_home, "job_of_theirs_" + lie.replace(" ", "_"), {"rules.md": f"{lie}\n"})
+    theirs = chain.delivered(module_home)
+
+    def forged(files: dict[str, str], **fields: Any) -> dict[str, Any]:
+        return chain.signed(alone.home, second, files, **fields)._asdict()
+
     told = {
         "changed": good | {"files": {**good["files"], "rules.md": "Evil.\n"}},
         "unsigned": good | {"signature": None},
         "older": first,
         "base": good | {"release_id": "base", "number": 0, "files": {}},
+        "another key": json.loads(theirs.dump()) | serves | {"key": Releases.open(module_home).allowed},
+        "outside": good | forged({"../../.bashrc": "Evil.\n"}),
+        "twice": good | forged({"extensions/pi/a.ts": "1", "extensions/pi/A.ts": "2"}),
+        "missing": good | forged({}, listed={"harness/rules.md": "Two.\n"}),
+        "cut": good | {"cut": True},
     }[lie]
-    if lie in ("changed", "unsigned"):
+    if lie not in ("older", "base", "cut"):
         with lying(alone.home, told):  # with nothing to fall back on
             seen = alone.run()
         assert (seen.code, seen.told) == (ExitCode.FAILED, {})
-        assert "release r2-" in seen.err
-        assert "is refused" in seen.err
+        assert "is refused: " in seen.err
     with lying(alone.home, good):
         assert alone.run().code == 0
     with lying(alone.home, told):
         seen = alone.run()
     assert seen.code == 0
     assert seen.told["rules"].startswith("Two.")
-    assert "is refused" in seen.err
-    assert "release r2 stays in use" in seen.err
+    assert ("broke the connection of" if lie == "cut" else "is refused: ") in seen.err
+    assert f"release r2 {'will answer once the daemon runs' if lie == 'cut' else 'stays in use'}" in seen.err
 
 
 def test_an_older_release_is_refused_and_the_last_one_stays(case: Case) -> None:
@@ -426,7 +445,7 @@ def test_a_tampered_shelf_is_made_again(case: Case) -> None:
     rules.parent.chmod(0o700)
     rules.chmod(0o600)
     rules.write_text("Evil.\n")
-    assert case.run().told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert case.run().told["rules"].startswith("Answer briefly.\n\n- Use uv, not pip.\n")
 
 
 def test_a_rollback_is_followed(case: Case) -> None:
@@ -435,7 +454,7 @@ def test_a_rollback_is_followed(case: Case) -> None:
     case.run()
     Releases.open(case.home).rollback(case.scenario, first.id, "it was better")
     seen = case.run()
-    assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert seen.told["rules"].startswith("Answer briefly.\n\n- Use uv, not pip.\n")
     assert seen.told["reef"]["release"]["number"] == 3
     assert seen.told["reef"]["release"]["verdict"] == "rolled back to r1"
 

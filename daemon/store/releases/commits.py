@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from daemon.core import sshsig
+from daemon.core import harness, sshsig
 from daemon.core.errors import Untrusted
 from daemon.core.releases import Release, ReleaseState
 from daemon.core.sshsig import COMMIT_NAMESPACE, MANIFEST_NAMESPACE, Signer
@@ -101,6 +101,8 @@ def verified(reader: Reader, name: str, public: bytes) -> Snapshot:
         what = "is in the tree but not signed" if odd in files else "is signed but not in the tree"
         raise Untrusted(f"{snapshot.release.id}: {odd} {what}")
     for path, digest in snapshot.release.files.items():
+        if not harness.holds(path):
+            raise Untrusted(f"{snapshot.release.id}: {path[:200]!r} is not a path for a release", hint="update Reef")
         content = reader.get(files[path], "blob")
         pointer = lfs.parse(content) if lfs.is_large(path) else None
         found = pointer.oid if pointer else hashlib.sha256(content).hexdigest()

@@ -172,6 +172,7 @@ class Reader:
     def tree(self, name: str, depth: int = _DEEPEST) -> dict[str, str]:
         """Path → blob of a tree and those below it. Raises Untrusted for anything but plain files and folders."""
         found: dict[str, str] = {}
+        names: set[str] = set()
         raw = self.get(name, "tree")
         at = 0
         while at < len(raw):
@@ -181,6 +182,9 @@ class Reader:
             at = end + 21
             if end < 0 or len(sha) != 40:
                 raise Untrusted(f"the tree {name[:12]} is damaged")
+            if path in names:
+                raise Untrusted(f"the tree {name[:12]} has {path!r} twice")
+            names.add(path)
             if mode == _TREE_MODE and depth:
                 found.update((f"{path}/{inner}", blob) for inner, blob in self.tree(sha, depth - 1).items())
             elif mode == _FILE_MODE:

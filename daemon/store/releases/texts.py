@@ -70,24 +70,15 @@ def check(path: str, text: str, *, person: bool = False) -> None:
 
 def check_tree(paths: Iterable[str]) -> None:
     """Return when a snapshot's ``paths`` make a harness together. Raises RecipeError."""
-    files = sorted((path.removeprefix(BELOW) for path in paths if path.startswith(BELOW)), key=str.casefold)
+    files = {path.removeprefix(BELOW) for path in paths if path.startswith(BELOW)}
     if len(files) > _MOST:
         raise RecipeError(f"the harness has {len(files)} files, at most {_MOST} are let in")
-    known: dict[str, str] = {}
-    for path in files:
+    for path in sorted(files):
         found = harness.entry(path)
         if found and found.kind is Kind.SKILL and f"skills/{found.name}/{_SKILL_FILE}" not in files:
             raise RecipeError(f"harness/{path}: the skill has no {_SKILL_FILE}")
-        if other := known.get(path.casefold()):
-            raise RecipeError(f"harness/{path}: some file systems take it for harness/{other}")
-        if above := next((folder for folder in _above(path.casefold()) if folder in known), None):
-            raise RecipeError(f"harness/{path}: harness/{known[above]} is a file, not a folder")
-        known[path.casefold()] = path
-
-
-def _above(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
+    if two := harness.clash(files):
+        raise RecipeError(f"harness/{two[1]}: beside harness/{two[0]} some file systems have no place for it")
 
 
 def _check_inert(path: str, text: str) -> None:

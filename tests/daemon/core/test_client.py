@@ -149,3 +149,13 @@ def test_a_long_line_in_small_chunks_takes_no_longer_than_a_short_one(reef_home:
 def test_an_answer_cut_short_is_an_error(reef_home: Home, answer: bytes) -> None:
     with answering(reef_home.socket, answer), pytest.raises(errors.Unreachable, match="broke the connection off"):
         Client(reef_home.socket).get("/x")
+
+
+@pytest.mark.parametrize(("whole", "end"), [(ok(b'{"a": [1, 2]}'), 0), (chunked(b'{"a":', b" [1, 2]}"), 4)])
+def test_an_answer_that_is_cut_anywhere_is_no_answer(reef_home: Home, whole: bytes, end: int) -> None:
+    """Of chunks, the last one's length says that nothing is missing."""
+    cut = [whole[:length] for length in range(len(whole) - end)]
+    with answering(reef_home.socket, *cut):
+        for _ in cut:
+            with pytest.raises(errors.ReefError):
+                Client(reef_home.socket).get("/x")

@@ -36,7 +36,8 @@ def test_every_place_has_a_kind(path: str, expected: Entry) -> None:
         "extensions/x.ts", "extensions/pi", "extensions/pi/", "extensions/pi/../x", "extensions/pi/./x",
         "extensions/pi/...", "extensions/pi/a//b", "extensions/pi/.git/config", "extensions/pi/.gitattributes",
         "extensions/pi/a/.GitModules", "extensions/Pi/x", "extensions/pi/a\\b", "extensions/pi/a\x00b",
-        "extensions/pi/a/b/c/d/e/f", f"extensions/pi/{'a' * 65}",
+        "extensions/pi/a/b/c/d/e/f", f"extensions/pi/{'a' * 65}", "extensions/pi/Con", "extensions/pi/lpt1.ts/a",
+        "extensions/pi/a./b", "prompts/aux.md", "memory/nul.md",
     ],
 )  # fmt: skip
 def test_nothing_else_is_part_of_a_harness(path: str) -> None:
@@ -151,3 +152,29 @@ def test_servers_are_commands_or_addresses() -> None:
 def test_a_server_that_is_none_is_told_why(servers: str, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         harness.mcp(f'{{"mcpServers": {servers}}}')
+
+
+def test_a_release_is_known_by_its_mark_the_last_one_counts() -> None:
+    first, second = harness.mark("r1-0123abcd"), harness.mark("r12-89abcdef")
+    assert harness.marked(f"Rules.\\n\\n{first} and {second}".encode()) == "r12-89abcdef"
+    assert harness.marked(b"[reef release next] [reef release r1-0123ABCD] [reef release base]") is None
+
+
+@pytest.mark.parametrize(
+    ("paths", "two"),
+    [
+        (["a/b.md", "a/B.md"], ("a/B.md", "a/b.md")),
+        (["a", "a/b"], ("a", "a/b")),
+        (["A/b", "a/c"], ("A", "a/c")),
+        (["a/b", "a/bc", "b", "ab/b"], None),
+    ],
+)
+def test_two_paths_that_cannot_be_together(paths: list[str], two: tuple[str, str] | None) -> None:
+    assert harness.clash(paths) == two
+
+
+def test_a_release_holds_harness_weights_and_routing() -> None:
+    held = ["harness/rules.md", "weights/adapter.gguf", "weights/peft/adapter_model.safetensors", "routing.json"]
+    assert all(map(harness.holds, held))
+    others = ["rules.md", "harness/x", "harness/", "weights/", "weights/../x", "weights/.git/x", ".gitattributes", ""]
+    assert not any(map(harness.holds, others))

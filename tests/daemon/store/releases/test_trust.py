@@ -131,6 +131,14 @@ FORGERIES: dict[str, tuple[Forge, str]] = {
         lambda f, head, s: f.commit(f.tree(head, {"harness/rules.md": b"/etc/passwd"}, "120000"), head, signer=s),
         "not a plain file",
     ),
+    "a submodule": (
+        lambda f, head, s: f.commit(f.raw("tree", b"160000 harness\0" + b"a" * 20), head, signer=s),
+        "not a plain file",
+    ),
+    "a file that is there twice": (
+        lambda f, head, s: f.commit(f.raw("tree", 2 * (b"100644 release.json\0" + b"a" * 20)), head, signer=s),
+        "twice",
+    ),
     "the same manifest again": (
         lambda f, head, s: f.commit(f.tree(head, {}), head, signer=s),
         "says it follows",
