@@ -6,7 +6,6 @@ files would lie after a reboot. Whoever starts next sweeps what no process holds
 """
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -128,17 +127,11 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         if not (place.user / name).exists():
             private_directory((place.user / name).parent)
             write_private(place.user / name, template.filled(source, values, adapter.folder).encode())
-    made_here = [name for name in mode.session if name not in mode.open]
     for name in mode.shared:
         if name.endswith("/"):
             private_directory(place.user / name)
-        brought = json.loads(template.filled(mode.merged[name], values, adapter.folder)) if name in mode.merged else {}
-        if brought:
-            _write(directory / name, json.dumps(_merged(brought, _own(place.user / name)), indent=2) + "\n")
-            made_here.append(name)
-        else:
-            (directory / name.rstrip("/")).symlink_to(place.user / name)
-    edits.remember(directory, made_here)
+        (directory / name.rstrip("/")).symlink_to(place.user / name)
+    edits.remember(directory, (name for name in mode.session if name not in mode.open))
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 
@@ -175,22 +168,6 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(path, "x", encoding="utf-8", opener=_private) as file:
         file.write(text)
-
-
-def _own(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _merged(brought: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Both, and the entries of both in a table that both have; the person's where they name the same."""
-    tables = {
-        key for key in brought.keys() & own.keys() if isinstance(brought[key], dict) and isinstance(own[key], dict)
-    }
-    return {**brought, **own, **{key: {**brought[key], **own[key]} for key in tables}}
 
 
 def _private(path: str, flags: int) -> int:

@@ -272,6 +272,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_TOLD_URL": declared.address(serves["url"], secret, headers),
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
+        "REEF_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config"),
         # Where it is installed, for a check, too: what Python compiles then is there for the first run.
         "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),

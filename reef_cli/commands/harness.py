@@ -1,6 +1,5 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -165,8 +164,8 @@ def uninstall(
 def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
     """What stays, being the person's. The receipt goes last: cut off anywhere, the same command does the rest."""
     if receipt.read(home().root, adapter) is None:
-        again = f"reef harness install --adapter {adapter} finishes it; or: rm -r {shlex.quote(str(place.root))}"
-        raise NotFound(f"{adapter} is not installed, at most a part of it", hint=again)
+        again = f"reef harness install --adapter {adapter} makes it whole; it can be uninstalled then"
+        raise NotFound(f"{adapter} is not installed, at most a part of it in {place.root}", hint=again)
     with session.turn(place):
         running = session.sweep(place)
     if running:
@@ -185,21 +184,11 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
     _remove_if_empty(place.user)
     kept = receipt.uninstall(home().root, adapter)
     kept += [str(path) for path in (place.user, place.edited) if path.is_dir()]
-    if not kept:
-        _remove_empty(place)
-    return kept
+    told = any(Path(path).is_relative_to(place.root) for path in kept)
+    return kept if told or not place.root.is_dir() else [*kept, str(place.root)]
 
 
 def _remove_if_empty(folder: Path) -> None:
     """On the person's own configuration nothing of theirs comes to lie there."""
     with suppress(OSError):
         folder.rmdir()
-
-
-def _remove_empty(place: Place) -> None:
-    try:
-        place.root.rmdir()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise ReefError(f"{place.root} holds files that are not Reef's; they stay", hint=f"ls {place.root}") from error
