@@ -100,9 +100,7 @@ SIGNED = (
 
 @pytest.mark.parametrize(("asked", "sent"), [("scripted", "scripted"), ("renamed", "claude-large")])
 def test_signed_thoughts_go_back_to_the_byte(daemon: RunningDaemon, provider: Provider, asked: str, sent: str) -> None:
-    """BUGS B082: https://github.com/router-for-me/CLIProxyAPI/issues/2172: a signature covers what was written, not
-    what it means. Where a route has its own name for the model, that name alone is another.
-    """
+    """BUGS B082: A signature covers what was written. Where a route names the model, that name alone is another."""
     assert daemon.post(MESSAGES, (SIGNED % asked).encode())[0] == 200
     assert provider.requests[-1].body == (SIGNED % sent).encode()
 
@@ -216,9 +214,7 @@ def test_a_provider_that_breaks_before_answering_is_502_in_the_dialects_shape(
 def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(
     daemon: RunningDaemon, path: str, stream: bool
 ) -> None:
-    """BUGS B027: As an error of its own, also to who asked for a stream: agents retry a 502, and no lone error in a
-    200.
-    """
+    """BUGS B027: As an error of its own, also to who asked for a stream: agents retry a 502, no error in a 200."""
     status, headers, raw = daemon.post(path, ask("x", model="lost-1", stream=stream))
     assert (status, headers["content-type"]) == (502, "application/json")
     error = json.loads(raw)
@@ -243,9 +239,7 @@ def test_a_chat_stream_that_breaks_off_breaks_here_too_and_is_incomplete(
 def test_a_messages_stream_that_breaks_off_ends_with_an_error_of_its_own(
     daemon: RunningDaemon, provider: Provider, framing: Any
 ) -> None:
-    """BUGS B026: Anthropic's SDKs wait on a silent truncation; what is left of an unfinished event is not theirs to
-    parse.
-    """
+    """BUGS B026: Anthropic's SDKs wait on a silent end; what is left of an unfinished event is not theirs to parse."""
     provider.framing = framing
     provider.faults.append(Fault(after=3))
     _, headers, raw = daemon.post(MESSAGES, ask("x", stream=True))
@@ -367,9 +361,7 @@ def test_letters_that_chunks_cut_stay_whole(daemon: RunningDaemon, provider: Pro
 def test_a_call_of_a_tool_that_there_is_none_of_is_kept_as_it_came(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
-    """BUGS B081: https://github.com/vercel/ai/issues/2786: models make some up. The agent says so; the record shows
-    it.
-    """
+    """BUGS B081: vercel/ai#2786: models make some up. The agent says so; the record shows it."""
     provider.turns = (Turn("", (Call("multi_tool_use.parallel", {"tool_uses": []}),)),)
     _, headers, raw = daemon.post(path, ask("x", stream=True))
     assert b"multi_tool_use.parallel" in raw
@@ -424,9 +416,7 @@ THOUGHTS: dict[str, list[dict[str, Any]]] = {
 def test_sealed_thoughts_pass_and_are_kept_to_the_byte(
     daemon: RunningDaemon, provider: Provider, path: str, model: str
 ) -> None:
-    """BUGS B087: What comes back altered is refused, and the conversation is lost (claude-code#63265); also where only
-    the model has another name at the provider.
-    """
+    """BUGS B087: What comes back altered is refused (claude-code#63265); also where the model has another name."""
     said = [{"role": "user", "content": "go"}, *THOUGHTS[path], {"role": "user", "content": "on"}]
     raw = json.dumps(ask("", model=model) | {"messages": said, "input": said}, indent=1).replace("/", "\\/").encode()
     _, headers, _ = daemon.post(path, raw)
