@@ -27,7 +27,8 @@ _LARGEST: Final = 15_000
 _LARGER: Final = {Kind.PLAYBOOK: 64_000, Kind.EXTENSION: 200_000}
 _MOST: Final = 200
 _LONGEST_DESCRIPTION: Final = 1024
-_FIELDS: Final = {"name", "description", "triggers"}
+#: Fields in the head of a file. Agents read more, some of which permit what a person would be asked for.
+_FIELDS: Final = {Kind.SKILL: ("name", "description", "triggers"), Kind.PROMPT: ("description", "argument-hint")}
 
 #: Marks of what runs by itself in one agent or another, and of what is there to be decoded rather than read.
 _ACTS: Final = (
@@ -99,6 +100,8 @@ def _check_form(found: Entry, text: str) -> None:
         raise ValueError("a file of this name is weights in a release")
     elif found.file == _SKILL_FILE:
         _check_skill(found.path, found.name, text)
+    elif found.kind is Kind.PROMPT and text.startswith("---"):
+        _head(found.path, text, Kind.PROMPT)
 
 
 def _why(path: str) -> str:
@@ -109,16 +112,23 @@ def _why(path: str) -> str:
     return "names are lower-case letters, digits and dashes"
 
 
-def _check_skill(path: str, folder: str, text: str) -> None:
+def _head(path: str, text: str, kind: Kind) -> dict[str, Any]:
+    """What stands in YAML between the first two lines of ---. An agent passes over a file whose head it cannot read."""
     found = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     try:
         head: Any = yaml.safe_load(found[1]) if found else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RecipeError(f"harness/{path}: its head is not YAML: {error}") from None
     if not isinstance(head, dict):
-        raise RecipeError(f"harness/{path}: a skill begins with --- and its name and description")
-    if more := {str(key) for key in head} - _FIELDS:
-        raise RecipeError(f"harness/{path}: {sorted(more)[0]!r} is not let in; a skill has name, description, triggers")
+        raise RecipeError(f"harness/{path}: a {kind} begins with --- and its {' and '.join(_FIELDS[kind][:2])}")
+    if more := {str(key) for key in head} - set(_FIELDS[kind]):
+        fields = ", ".join(_FIELDS[kind])
+        raise RecipeError(f"harness/{path}: {sorted(more)[0]!r} is not let in; a {kind} has {fields}")
+    return head
+
+
+def _check_skill(path: str, folder: str, text: str) -> None:
+    head = _head(path, text, Kind.SKILL)
     name, description, triggers = head.get("name"), head.get("description"), head.get("triggers", [])
     if name != folder:
         raise RecipeError(f"harness/{path}: the skill calls itself {name!r}, its folder is {folder!r}")

@@ -1,5 +1,7 @@
 """What a harness may hold: text for an agent to read, and nothing that acts."""
 
+import re
+
 import pytest
 
 from daemon.core.errors import RecipeError
@@ -18,6 +20,7 @@ SKILL = "---\nname: fix-tests\ndescription: How tests are fixed here.\n---\nRun 
         ("skills/fix-tests/REFERENCE.md", "What every flag means.\n"),
         ("memory/database.md", "The database is PostgreSQL 16.\n"),
         ("prompts/plan.md", "Plan $1 in three steps.\n"),
+        ("prompts/plan.md", '---\ndescription: "Use when: asked"\nargument-hint: WHAT\n---\nPlan $1.\n\n---\n\nEnd.\n'),
     ],
 )
 def test_plain_text_in_its_place_is_let_in(path: str, text: str) -> None:
@@ -85,6 +88,22 @@ def test_joiners_are_let_in_only_where_scripts_need_them(text: str) -> None:
 def test_what_acts_or_hides_is_refused(text: str, what: str) -> None:
     with pytest.raises(RecipeError, match=what):
         check("prompts/x.md", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("---\ndescription: Use when: asked\n---\nPlan.\n", "its head is not YAML"),
+        ("---\nallowed-tools: Bash(*)\n---\nPlan.\n", "'allowed-tools' is not let in"),
+        ("---\nmodel: other\n---\nPlan.\n", "'model' is not let in"),
+        ("---\n\nPlan, with a line above.\n", "a prompt begins with ---"),
+        ("--- \ndescription: Plan\n---\nPlan.\n", "a prompt begins with ---"),
+    ],
+)
+def test_a_prompts_head_is_one_that_every_agent_reads_and_permits_nothing(text: str, what: str) -> None:
+    """BUGS B184, B186 and B187: agents pass over a prompt whose head they cannot read, and say nothing."""
+    with pytest.raises(RecipeError, match=re.escape(what)):
+        check("prompts/plan.md", text, person=True)
 
 
 def test_lengths_are_bounded() -> None:
