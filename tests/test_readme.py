@@ -38,14 +38,14 @@ def test_every_file_it_names_is_there(path: str) -> None:
 
 
 def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
-    """B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
+    """BUGS B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
     commands = [
         line
         for block in re.findall(r"```sh\n(.*?)```", README.replace("\\\n", ""), re.S)
         for line in block.splitlines()
     ]
-    asked = [line for line in commands if "curl " in line and "localhost" in line]
-    assert asked
+    asked = [line for line in commands if "curl " in line]  # all of them ask the daemon
+    assert len(asked) >= 2
     assert [line for line in asked if "--noproxy '*'" not in line] == []
 
 
