@@ -70,9 +70,9 @@ class Mode(NamedTuple):
     session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template.
 
     ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
-    the others are left out. ``open`` are those to which the agent itself adds: what it puts there stays out of the
-    release. ``environment``: None takes a variable away. ``scratch`` is set besides where the agent
-    runs only to be checked: it keeps it out of the person's folders.
+    the others are left out. ``open`` are those to which the agent itself adds, and files that it rewrites: what it puts
+    there stays out of the release. ``environment``: None takes a variable away. ``scratch`` is set besides where the
+    agent runs only to be checked: it keeps it out of the person's folders.
     """
 
     release: Mapping[str, Source] = {}

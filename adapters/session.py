@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from adapters import template
+from adapters import edits, template
 from adapters.agent import Adapter, Mode
 from adapters.template import Source
 from daemon.core.locks import is_locked, locked
@@ -41,6 +41,11 @@ class Place(NamedTuple):
     def user(self) -> Path:
         """The person's own: conversations, logins and settings inside the agent. Upgrades leave it alone."""
         return self.root / "user"
+
+    @property
+    def edited(self) -> Path:
+        """What they changed of the files that Reef rendered, see `adapters.edits`."""
+        return self.root / "edited"
 
     @property
     def active(self) -> Path:
@@ -83,9 +88,12 @@ def living(place: Place) -> dict[str, str]:
 
 
 def sweep(place: Place) -> dict[str, str]:
-    """`living`, after removing the directories of all other runs."""
+    """`living`, after removing the directories of all other runs, but for what a person changed in them."""
     for directory in _directories(place):
         if not _lives(directory):
+            with suppress(OSError):
+                for path in edits.of_session(directory, directory / _SHELF_LINK):
+                    edits.keep(path, place.edited / directory.name / path.relative_to(directory))
             shutil.rmtree(directory, ignore_errors=True)
     return living(place)
 
@@ -123,6 +131,7 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         if name.endswith("/"):
             private_directory(place.user / name)
         (directory / name.rstrip("/")).symlink_to(place.user / name)
+    edits.remember(directory, (name for name in mode.session if name not in mode.open))
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 

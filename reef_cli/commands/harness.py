@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from adapters import active, agent, apply, plan, receipt, session
+from adapters import active, agent, apply, plan, receipt, session, shelf
 from adapters.agent import Adapter, ModeName
 from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
@@ -137,7 +137,7 @@ def update(*, adapter: _Which = "pi", as_json: AsJson = False) -> None:
     if as_json:
         output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **told.facts()})
     else:
-        output.line(output.visible(f"{wrapped.said(told)}{'' if changed else ' (in use already)'}"))
+        output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
 
 
 def uninstall(
@@ -172,6 +172,7 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
         raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+    shelf.prune(place.shelf, (), spared=0)
     for passing in place.passing():
         if passing.is_dir():
             receipt.erase(passing)
@@ -179,9 +180,10 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
             passing.unlink(missing_ok=True)
     if purge:
         receipt.erase(place.user)
+        receipt.erase(place.edited)
     _remove_if_empty(place.user)
     kept = receipt.uninstall(home().root, adapter)
-    kept += [str(place.user)] if place.user.is_dir() else []
+    kept += [str(path) for path in (place.user, place.edited) if path.is_dir()]
     told = any(Path(path).is_relative_to(place.root) for path in kept)
     return kept if told or not place.root.is_dir() else [*kept, str(place.root)]
 
