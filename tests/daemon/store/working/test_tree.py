@@ -70,7 +70,8 @@ def test_what_is_not_reached_is_not_taken_for_removed(tmp_path: Path) -> None:
         put(tmp_path, f"memory/m{number}.md")
     put(tmp_path, "rules.md")
     seen = look(tmp_path, ["memory/m0.md", "rules.md"])
-    assert ("rules.md" in seen.files, seen.unread) == (False, {"rules.md"})
+    assert "rules.md" not in seen.files
+    assert seen.unread == {"rules.md"}
 
 
 def test_a_file_without_a_place_is_told_and_blocks_nothing(tmp_path: Path) -> None:
