@@ -89,7 +89,7 @@ def test_a_removed_one_that_is_used_again_starts_from_the_base(daemon: RunningDa
 
 def test_an_agent_that_ran_a_removed_one_takes_the_next_of_its_name(daemon: RunningDaemon) -> None:
     daemon.control("POST", "/reef/scenarios", {"name": "again"})
-    path = daemon.home.agents / "pi" / "active.json"
+    path = daemon.home.agents / "codex" / "active.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     active.save(path, "again", Active("r1-00000000", 1, {}))
     assert daemon.control("DELETE", "/reef/scenarios/again")[0] == 200
