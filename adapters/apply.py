@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ PIP_FLAGS: Final = ("--no-compile", "--disable-pip-version-check", "--no-input",
 PIP: Final = (sys.executable, "-m", "pip", "--python")
 #: Where a person's own configuration of pip may lie, as pip looks.
 _PIP_FILES: Final = (".config/pip/pip.conf", ".pip/pip.conf")
+_CONTROL: Final = re.compile(r"[\0-\x1f]")
 PIP_CHECKED: Final = ("--no-deps", "--require-hashes")
 
 
@@ -107,6 +109,8 @@ def _links(plan: InstallPlan) -> list[tuple[str, str]]:
         return [(path, target) for path, target in links if Path(path).is_absolute() and Path(path).is_symlink()]
     folder = Path.home() / ".local" / "bin"
     path, target = folder / Path(plan.wrapper).name, plan.home / plan.wrapper
+    if _CONTROL.search(f"{path}{target}"):
+        raise Conflict(f"{str(path)!r} or {str(target)!r} fits no line of a receipt", hint="install without --link")
     if not folder.is_dir():
         raise NotFound(f"there is no {folder} for the link", hint=f"mkdir -p {folder}, and put it on PATH")
     if path.is_symlink() and path.readlink() == target:
@@ -142,7 +146,8 @@ def _packages(plan: InstallPlan, say: Callable[[str], None], lock: int) -> None:
 
 
 def _npm(plan: InstallPlan, private: Path, lock: int) -> None:
-    command = [str(plan.installer), "install", "--prefix", str(plan.root), *NPM_FLAGS, *plan.specs]
+    prefix = plan.root.resolve()  # through a link npm takes its own folder for somebody else's, and tidies up in it
+    command = [str(plan.installer), "install", "--prefix", str(prefix), *NPM_FLAGS, *plan.specs]
     _run("npm", command, lock, _npm_environment(private), hint="npm ping")
 
 

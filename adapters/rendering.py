@@ -27,7 +27,8 @@ _SKILL: Final = "/SKILL.md"
 def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
     """What the templates say of a release. ``told`` is `delivery.checked` already. Raises Untrusted for a tree that is
     none."""
-    said = {"REEF_RELEASE": told.release_id, "REEF_RULES": "", "REEF_MODEL_NAME": _MODEL}
+    alone = None if any(path.startswith(f"extensions/{adapter.name}/") for path in told.files) else "*"
+    said = {"REEF_RELEASE": told.release_id, "REEF_RULES": "", "REEF_MODEL_NAME": _MODEL, "REEF_ALONE": alone}
     made: dict[str, Any] = {**said, **dict.fromkeys(_UNSAID)}
     if not told.files:
         return made
@@ -38,9 +39,9 @@ def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
     servers = _read(told, harness.MCP, harness.mcp, nobody)
     rules = _read(told, playbook.PATH, lambda text: playbook.told(playbook.parse(text)), "")
     facts = [text for path, text in sorted(told.files.items()) if path.startswith("memory/")]
-    parts = (told.files.get(harness.RULES, ""), *facts, rules)
+    parts = [text.strip() for text in (told.files.get(harness.RULES, ""), *facts, rules) if text.strip()]
     return made | {
-        "REEF_RULES": "\n\n".join(text.strip() for text in parts if text.strip()),
+        "REEF_RULES": "\n\n".join([*parts, harness.mark(told.release_id)]) if parts else "",
         "REEF_MODEL": config.model,
         "REEF_MODEL_NAME": config.model or _MODEL,
         "REEF_THINKING": adapter.thinking.get(config.thinking or ""),

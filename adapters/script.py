@@ -63,6 +63,9 @@ main() {
     if [ "$link" ]; then
         [ -d "$HOME/.local/bin" ] || die "there is no $HOME/.local/bin for the link" "mkdir -p it, and put it on PATH"
         link=$HOME/.local/bin/@NAME@
+        case $link$wrapper in
+        *[[:cntrl:]]*) die "$link or $wrapper fits no line of a receipt" "install without the link" ;;
+        esac
         if [ -e "$link" ] || [ -L "$link" ]; then
             [ "$(readlink "$link" || true)" = "$wrapper" ] ||
                 die "$link exists and is not this Reef's" "move it away, or install without the link"
@@ -141,7 +144,7 @@ bring() {
         fi
         not_at_home
         export npm_config_cache="$private/cache"
-        @INSTALLER@ install --prefix "$root" @FLAGS@ @SPECS@ </dev/null >&2
+        @INSTALLER@ install --prefix "$(pwd -P)" @FLAGS@ @SPECS@ </dev/null >&2
     ) || die "npm failed" "npm ping"
 @CHECKS@
 }

@@ -1,11 +1,10 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from adapters import active, agent, apply, plan, receipt, session
+from adapters import active, agent, apply, plan, receipt, session, shelf
 from adapters.agent import Adapter, ModeName
 from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
@@ -140,7 +139,7 @@ def update(*, adapter: _Installed = None, as_json: AsJson = False) -> None:
     if as_json:
         output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **told.facts()})
     else:
-        output.line(output.visible(f"{wrapped.said(told)}{'' if changed else ' (in use already)'}"))
+        output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
 
 
 def uninstall(
@@ -184,14 +183,15 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
         if purge and [one.name for one in place.root.iterdir()] == [place.user.name]:  # an uninstall before kept it
             receipt.erase(place.root)
             return []
-        again = f"reef harness install --adapter {adapter} finishes it; or: rm -r {shlex.quote(str(place.root))}"
-        raise NotFound(f"{adapter} is not installed, at most a part of it", hint=again)
+        again = f"reef harness install --adapter {adapter} makes it whole; it can be uninstalled then"
+        raise NotFound(f"{adapter} is not installed, at most a part of it in {place.root}", hint=again)
     with session.turn(place):
         running = session.sweep(place)
     if running:
         runs = "1 run" if len(running) == 1 else f"{len(running)} runs"
         have = "has" if len(running) == 1 else "have"
         raise Conflict(f"{runs} of {adapter} {have} not ended yet", hint=f"leave {adapter} first, then try again")
+    shelf.prune(place.shelf, (), spared=0)
     for passing in place.passing():
         if passing.is_dir():
             receipt.erase(passing)
@@ -199,24 +199,15 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
             passing.unlink(missing_ok=True)
     if purge:
         receipt.erase(place.user)
+        receipt.erase(place.edited)
     _remove_if_empty(place.user)
     kept = receipt.uninstall(home().root, adapter)
-    kept += [str(place.user)] if place.user.is_dir() else []
-    if not kept:
-        _remove_empty(place)
-    return kept
+    kept += [str(path) for path in (place.user, place.edited) if path.is_dir()]
+    told = any(Path(path).is_relative_to(place.root) for path in kept)
+    return kept if told or not place.root.is_dir() else [*kept, str(place.root)]
 
 
 def _remove_if_empty(folder: Path) -> None:
     """On the person's own configuration nothing of theirs comes to lie there."""
     with suppress(OSError):
         folder.rmdir()
-
-
-def _remove_empty(place: Place) -> None:
-    try:
-        place.root.rmdir()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise ReefError(f"{place.root} holds files that are not Reef's; they stay", hint=f"ls {place.root}") from error

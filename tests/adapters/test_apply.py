@@ -1,10 +1,11 @@
 """Applying a plan: what is run, what is written, and that nothing outside Reef's home is touched."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from adapters import apply, receipt
+from adapters import apply, receipt, script
 from adapters.agent import Package
 from adapters.plan import InstallPlan
 from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
@@ -19,6 +20,18 @@ def test_it_installs_pinned_versions_and_says_what_and_how_much(plan: InstallPla
     assert call[:3] == ["install", "--prefix", str(plan.root)]
     assert call[-2:] == ["the-agent@1.2.3", "node-x@26.0.0"]
     assert "--ignore-scripts" in call
+
+
+def test_npm_is_told_where_its_folder_really_is(tmp_path: Path, npm: Path, user: Path) -> None:
+    """With a link in its prefix it takes the folder for another project's, and removes what it installs there."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "reef").symlink_to("disk")
+    plan = make_plan(tmp_path / "reef", npm)
+    apply.apply(plan, lambda _: None)
+    real = str((tmp_path / "disk").resolve() / plan.folder)
+    receipt.uninstall(plan.home, "agent")
+    subprocess.run(["sh"], input=script.script(plan), text=True, capture_output=True, check=True)
+    assert [call.split()[2] for call in (npm.parent / "npm.calls").read_text().splitlines()] == [real, real]
 
 
 def test_files_are_private_and_rewritten_each_time(plan: InstallPlan, install: Apply) -> None:

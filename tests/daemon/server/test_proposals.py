@@ -100,6 +100,7 @@ def test_what_is_wrong_is_named(daemon: RunningDaemon, fields: dict[str, object]
 
 
 def test_b189_an_agents_waits_for_the_person_where_no_task_can_judge_it(daemon: RunningDaemon) -> None:
+    """BUGS B189."""
     status, told = agent(daemon, "a", **RULE, reason="shorter answers", session="ses_1", release_id="base")
     assert (status, told["state"], told["admitted"]) == (201, "pending", True)
     assert told["config"] == {"session": "ses_1"}
@@ -165,7 +166,7 @@ def test_what_a_tool_said_as_well_is_told_to_the_person(daemon: RunningDaemon) -
 def test_b191_an_agents_is_judged_by_a_process_of_its_own_where_there_are_tasks(
     reef_home: Home, provider: Provider
 ) -> None:
-    """No better than what serves: the gate has no reason to accept it, and it is not released."""
+    """BUGS B191: No better than what serves: the gate has no reason to accept it, and it is not released."""
     with running_daemon(
         reef_home, provider.config(key="env:REEF_TEST_KEY"), environment={"REEF_TEST_KEY": "sk-test"}
     ) as daemon:
