@@ -199,11 +199,13 @@ def _run(what: str, command: list[str], lock: int, environment: dict[str, str], 
 def _check_integrity(plan: InstallPlan) -> None:
     """Nothing of the packages has run yet."""
     modules = plan.root / "node_modules"
-    lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
+    lock = {}
+    with suppress(OSError, ValueError):
+        lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
     for package in plan.packages:
         found = lock.get(f"node_modules/{package.name}", {}).get("integrity")
         if found != package.integrity:
-            shutil.rmtree(modules)
+            shutil.rmtree(modules, ignore_errors=True)
             raise Untrusted(
                 f"npm brought another {package.spec} than the one that Reef knows: {found}",
                 hint="npm config get registry",

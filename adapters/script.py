@@ -73,7 +73,7 @@ main() {
     fi
     mkdir -p "$home/run" "$home/agents"
     chmod 700 "$home" "$home/run" "$home/agents"
-    exec 9>"$home/"@LOCK@ # npm and pip have it too: they go on where this is killed
+    exec 9>>"$home/"@LOCK@ # npm and pip have it too: they go on where this is killed
     @PYTHON@ -I -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null || {
         say @ADAPTER@" is being installed already; waiting"
         @PYTHON@ -I -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'

@@ -109,6 +109,13 @@ def test_another_archive_is_refused_before_it_runs(
     assert not (plan.root / "node_modules").exists()
 
 
+def test_an_npm_that_says_yes_and_brings_nothing(plan: InstallPlan, npm: Path, install: Apply) -> None:
+    npm.write_text("#!/bin/sh\n")
+    with pytest.raises(Untrusted, match="another the-agent@1"):
+        install()
+    assert not apply.is_installed(plan)
+
+
 def test_it_is_not_installed_before_it_has_asked_reef(
     plan: InstallPlan, install: Apply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
