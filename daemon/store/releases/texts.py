@@ -116,7 +116,7 @@ def _check_skill(path: str, folder: str, text: str) -> None:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RecipeError(f"harness/{path}: its head is not YAML: {error}") from None
     if not isinstance(head, dict):
-        raise RecipeError(f"harness/{path}: a skill begins with --- and its name and description")
+        raise RecipeError(f"harness/{path}: a skill begins with ---, then name: {folder} and description: …, then ---")
     if more := {str(key) for key in head} - _FIELDS:
         raise RecipeError(f"harness/{path}: {sorted(more)[0]!r} is not let in; a skill has name, description, triggers")
     name, description, triggers = head.get("name"), head.get("description"), head.get("triggers", [])
