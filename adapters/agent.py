@@ -67,20 +67,18 @@ class Words(NamedTuple):
 class Mode(NamedTuple):
     """``release`` files are made once a release and read-only, ``session`` files for each session; both are mappings of
     path to source. ``shared`` names belong to the person, outlive sessions and upgrades, and are linked into the
-    session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template. ``merged``
-    are JSON files of theirs to which a release may add: a session that adds something has a file of its own.
+    session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template.
 
     ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
-    the others are left out. ``open`` are those to which the agent itself adds: what it puts there stays out of the
-    release. ``environment``: None takes a variable away. ``scratch`` is set besides where the agent
-    runs only to be checked: it keeps it out of the person's folders.
+    the others are left out. ``open`` are those to which the agent itself adds, and files that it rewrites: what it puts
+    there stays out of the release. ``environment``: None takes a variable away. ``scratch`` is set besides where the
+    agent runs only to be checked: it keeps it out of the person's folders.
     """
 
     release: Mapping[str, Source] = {}
     session: Mapping[str, Source] = {}
     shared: tuple[str, ...] = ()
     seeds: Mapping[str, Source] = {}
-    merged: Mapping[str, Source] = {}
     skills: str | None = None
     prompts: str | None = None
     extensions: str | None = None
@@ -96,7 +94,8 @@ class Adapter(NamedTuple):
     once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
 
     ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
-    ``thinking`` its words for how much to think. ``silent``: it has no place to show what is new; the wrapper says it.
+    ``thinking`` its words for how much to think. ``silent``: no screen of its own shows what is new (or none that a
+    person had not to let first); the wrapper says it, as it does wherever no terminal is looked at.
     """
 
     name: str
@@ -145,7 +144,9 @@ def load(home: Home, name: str) -> Adapter:
     places = (_own(home) / f"{name}.json", _SHIPPED / name / "adapter.json")
     path = next((path for path in places if _NAME.fullmatch(name) and path.is_file()), None)
     if path is None:
-        raise NotFound(f"no adapter is called {name[:80]!r}", hint=f"there is: {', '.join(names(home))}")
+        near = [one for one in names(home) if name and (name in one or one in name)]
+        hint = f"--adapter {near[0]}" if len(near) == 1 else f"there is: {', '.join(names(home))}"
+        raise NotFound(f"no adapter is called {name[:80]!r}", hint=hint)
     try:
         return _adapter(name, path.parent, _described(path))
     except (OSError, ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ from adapters.template import PLACE
 
 MODES: Final = ("isolated", "overlay")
 #: What `adapters.session` and `adapters.shelf` keep beside the files of a mode.
-_OURS: Final = ("lock", "release", ".release.json")
+OURS: Final = ("lock", "release", ".made.json", ".release.json")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: They put another program in the place of whatever the agent starts.
 _LOADERS: Final = re.compile(r"LD_\w+|DYLD_\w+|PATH|BASH_ENV|ENV|IFS")
@@ -28,8 +28,9 @@ _SHAPES: Final = {
     "integrity": re.compile(r"sha512-[A-Za-z0-9+/]+=*|sha256:[0-9a-f]{64}"),
 }
 _PLACES: Final = re.compile(
-    "REEF_(?:ACTIVATED|ADAPTER|BYTECODE|COMMIT|CONTEXT|CWD|EACH|FOLDER|HEADERS|NEWER|NODE|NOTICE|POLL_SECONDS|PRIVATE|"
-    "QUOTED_TOKEN_FILE|RELEASE|RELEASE_FACTS|ROOT|RULES|RUN|SCENARIO|SESSION_DIRECTORY|THINKING|TOKEN|TOKEN_FILE|"
+    "REEF_(?:ACTIVATED|ADAPTER|ALONE|BYTECODE|CONFIG_HOME|CONTEXT|EACH|FOLDER|HEADERS|NEWER|NODE|NOTICE|POLL_SECONDS|"
+    "PRIVATE|QUOTED_TOKEN_FILE|RELEASE|RELEASE_FACTS|ROOT|RULES|RUN|SCENARIO|SESSION_DIRECTORY|THINKING|TOKEN|"
+    "TOKEN_FILE|"
     "TOLD_URL|URL|USER_DIRECTORY|MCP(?:_ARGS|_COMMAND|_ENV|_HEADERS|_URL|_WORDS)?|"
     "MODELS?|MODEL_(?:CONTEXT|ID|NAME|OUTPUT|TITLE))"
 )
@@ -117,7 +118,7 @@ def _path(field: str, value: Any) -> None:
     parts = value.removesuffix("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise _wrong(field, value, "leads out of its folder")
-    if parts[0] in _OURS:
+    if parts[0] in OURS:
         raise _wrong(field, value, "is where Reef has a file of its own")
 
 
@@ -198,8 +199,6 @@ def _number(field: str, value: Any) -> None:
 
 def _mode(field: str, value: Any) -> None:
     _fields(_MODE)(field, value)
-    for name in value.get("merged", {}).keys() - set(value.get("shared", ())):
-        raise _wrong(f"{field}.merged", name, "is not among the shared")
     made = [*value.get("session", {}), *(name.removesuffix("/") for name in value.get("shared", ()))]
     for name in made:
         if made.count(name) > 1 or any(other.startswith(f"{name}/") for other in made):
@@ -228,7 +227,6 @@ _variables: Final = _map(_variable, _unless_null(_said))
 _MODE: Final[Mapping[str, Check]] = {
     **dict.fromkeys(("release", "session", "seeds"), _files),
     "shared": _each(_path),
-    "merged": _map(_path, _fields({"json": _table}, ("json",))),
     **dict.fromkeys(("skills", "prompts", "extensions"), _folder),
     "open": _each(_path),
     **dict.fromkeys(("environment", "scratch"), _variables),

@@ -6,7 +6,6 @@ files would lie after a reboot. Whoever starts next sweeps what no process holds
 """
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from adapters import template
+from adapters import edits, template
 from adapters.agent import Adapter, Mode
 from adapters.template import Source
 from daemon.core.locks import is_locked, locked
@@ -42,6 +41,11 @@ class Place(NamedTuple):
     def user(self) -> Path:
         """The person's own: conversations, logins and settings inside the agent. Upgrades leave it alone."""
         return self.root / "user"
+
+    @property
+    def edited(self) -> Path:
+        """What they changed of the files that Reef rendered, see `adapters.edits`."""
+        return self.root / "edited"
 
     @property
     def active(self) -> Path:
@@ -84,9 +88,12 @@ def living(place: Place) -> dict[str, str]:
 
 
 def sweep(place: Place) -> dict[str, str]:
-    """`living`, after removing the directories of all other runs."""
+    """`living`, after removing the directories of all other runs, but for what a person changed in them."""
     for directory in _directories(place):
         if not _lives(directory):
+            with suppress(OSError):
+                for path in edits.of_session(directory, directory / _SHELF_LINK):
+                    edits.keep(path, place.edited / directory.name / path.relative_to(directory))
             shutil.rmtree(directory, ignore_errors=True)
     return living(place)
 
@@ -123,11 +130,8 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
     for name in mode.shared:
         if name.endswith("/"):
             private_directory(place.user / name)
-        brought = json.loads(template.filled(mode.merged[name], values, adapter.folder)) if name in mode.merged else {}
-        if brought:
-            _write(directory / name, json.dumps(_merged(brought, _own(place.user / name)), indent=2) + "\n")
-        else:
-            (directory / name.rstrip("/")).symlink_to(place.user / name)
+        (directory / name.rstrip("/")).symlink_to(place.user / name)
+    edits.remember(directory, (name for name in mode.session if name not in mode.open))
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 
@@ -164,22 +168,6 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(path, "x", encoding="utf-8", opener=_private) as file:
         file.write(text)
-
-
-def _own(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _merged(brought: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Both, and the entries of both in a table that both have; the person's where they name the same."""
-    tables = {
-        key for key in brought.keys() & own.keys() if isinstance(brought[key], dict) and isinstance(own[key], dict)
-    }
-    return {**brought, **own, **{key: {**brought[key], **own[key]} for key in tables}}
 
 
 def _private(path: str, flags: int) -> int:

@@ -208,12 +208,15 @@ def agents(place: Home, told: dict[str, Any] | None) -> Iterator[Check]:
         yield Check("agents", "fail", error.message, error.hint)
     mute = [one for one in whole if receipt.read(place.root, one.name) is not None and not asked[one.name]]
     silent = [one.name for one in mute]
+    fix = "reef env AGENT says what an agent needs; ask it something, and look again"
     if silent:
         command = place.commands / mute[0].command
         fix = f"ask {silent[0]} something with {command}; if this stays, see: reef logs"
+    if not asked and not told["counts"]["records"]:
+        yield Check("agents", "ok", f"no request yet: {fix}")
+    elif silent:
         yield Check("agents", "warn", f"{' and '.join(silent)} installed, but no request has come in 30 days", fix)
     elif not asked:
-        fix = "reef env AGENT says what an agent needs; ask it something, and look again"
         yield Check("agents", "warn", "no request has come in 30 days", fix)
     else:
         yield Check("agents", "ok", f"requests in 30 days: {', '.join(f'{n} of {name}' for name, n in asked.items())}")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from adapters import active, agent, delivery, rendering, session, shelf
+from adapters import active, agent, delivery, edits, rendering, session, shelf
 from adapters.active import Active
 from adapters.agent import Adapter, Mode
 from adapters.delivery import Delivery
@@ -28,6 +28,7 @@ from daemon.core.paths import Home, home
 from reef_cli import declared, diagnostics, proxies
 from reef_cli.becoming import become
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.output import visible
 
 _POLL_SECONDS: Final = 60
 _CHECK_SECONDS: Final = 120
@@ -114,8 +115,9 @@ def check(where: Home, name: str) -> None:
         said = done.stdout.strip() or f"it ended with {done.returncode} and said nothing"
     except subprocess.TimeoutExpired:
         said = f"it has not ended after {_CHECK_SECONDS} s"
-    if not ensure_daemon(where).get("/reef/harness/check", run=run)["seen"]:
-        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint="reef doctor")
+    told = ensure_daemon(where).get("/reef/harness/check", run=run)
+    if not told["seen"]:
+        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint=told["hint"])
 
 
 def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
@@ -135,10 +137,12 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
             raise
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
-    if adapter.silent and (notice := _notice(chosen)):
+    seen = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the caller
+    if (adapter.silent or not seen) and (notice := _notice(chosen)):
         diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
+        known = edits.kept(place.edited)
         used = session.sweep(place)
         folder = shelf.put(place.shelf, chosen.told, chosen.files)
         shelf.prune(place.shelf, {*used.values(), folder.name}, active.releases(place.active))
@@ -146,6 +150,10 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         seal = delivery.seal(chosen.told, key_of(where))
         now = Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal)
         active.save(place.active, wrapped.scenario, now)
+        edited = edits.kept(place.edited) - known
+    for path in sorted(edited):
+        diagnostics.say(f"Reef: what was changed of {adapter.title}'s files by hand is not used, and kept in {path}")
+        diagnostics.say(f"  hint: reef harness edit --scenario {wrapped.scenario} changes them for every run")
     before = [] if arguments and arguments[0] in adapter.plain else begun.arguments
     told = {"REEF_HOME": str(where.root), "REEF_RUN": run, "REEF_SCENARIO": wrapped.scenario}
     return command[0], [*command, *before, *arguments], _environment({**begun.environment, **told})
@@ -226,25 +234,16 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
         return upgrade == "auto"
     if not diagnostics.watched():
         return False
-    diagnostics.say(f"Reef: {said(head)} (you run {short(last.release_id)})")
+    diagnostics.say(f"Reef: {head.said()} (you run {delivery.short(last.release_id)})")
     diagnostics.ask("Use it from now on? [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def said(told: Delivery) -> str:
-    """A release in a line: ``release r3 · rule added: … · accepted 9-0``."""
-    return " · ".join(part for part in (f"release {short(told.release_id)}", told.reason, told.verdict) if part)
-
-
-def short(release_id: str) -> str:
-    return release_id.partition("-")[0]
-
-
 def _notice(chosen: Chosen) -> str | None:
-    """What an agent tells that has a place for it."""
+    """What an agent tells that has a place for it on its screen."""
     if chosen.newer:
-        return f"Reef: {said(chosen.newer)} · reef harness update takes it"
-    return f"Reef: {said(chosen.told)}" if chosen.activated else None
+        return visible(f"Reef: {chosen.newer.said()} · reef harness update takes it")
+    return visible(f"Reef: {chosen.told.said()}") if chosen.activated else None
 
 
 def _warn(error: ReefError, kept: Delivery) -> None:
@@ -252,7 +251,7 @@ def _warn(error: ReefError, kept: Delivery) -> None:
     if error.hint:
         diagnostics.say(f"  hint: {error.hint}")
     what = "will answer once the daemon runs" if isinstance(error, Unreachable) else "stays in use"
-    diagnostics.say(f"  release {short(kept.release_id)} {what}")
+    diagnostics.say(f"  release {delivery.short(kept.release_id)} {what}")
 
 
 def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
@@ -260,10 +259,13 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     folder, serves, told = Path.cwd(), chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
     secret = wrapped.home.agent_token.read_text().strip()
+    said = rendering.values(told, wrapped.adapter)
     more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}
+    if said["REEF_RULES"]:  # see daemon.store.carried
+        more["tag_rules"] = "told"
     headers = declared.headers(run, told.scenario, folder, **more)
     return {
-        **rendering.values(told, wrapped.adapter),
+        **said,
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
@@ -271,12 +273,11 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_TOLD_URL": declared.address(serves["url"], secret, headers),
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
+        "REEF_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config"),
         # Where it is installed, for a check, too: what Python compiles then is there for the first run.
         "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),
         "REEF_SCENARIO": told.scenario,
-        "REEF_CWD": headers["x-reef-cwd"],
-        "REEF_COMMIT": headers.get("x-reef-commit"),
         "REEF_RUN": run,
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,

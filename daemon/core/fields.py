@@ -41,7 +41,9 @@ FIELDS: Final[dict[str, Known]] = {
     "model": Known("the model that it asked for", "model:default"),
     "session": Known("the session, or how its id begins", "session:ses_01k"),
     "scenario": Known("the scenario", "scenario:work"),
-    "release": Known("the release that served it: its number, or its id", "release:12"),
+    "release": Known(
+        "the release whose rules it carried, else the one that served it: its number, or its id", "release:12"
+    ),
     "kind": Known("which line of the session it is on", "kind:side", tuple(Kind)),
     "status": Known("how it ended, or its HTTP status", "status:429", (*End, "failed")),
     "has": Known("what it comes with", "has:feedback", ("feedback", "note", "error", "tools", "secret", "signal")),

@@ -22,6 +22,18 @@ CONFIG: Final = "config.json"
 MCP: Final = "mcp.json"
 #: Beside ``harness/`` in a release: which model answers when an agent asks for another.
 ROUTING: Final = "routing.json"
+_MARK: Final = re.compile(rb"\[reef release (r[0-9]{1,9}-[0-9a-f]{8})\]")
+
+
+def mark(release_id: str) -> str:
+    """The line below a release's rules by which a request says whose rules it carries."""
+    return f"[reef release {release_id}]"
+
+
+def marked(text: bytes) -> str | None:
+    """The release of the last `mark` in a request's bytes."""
+    found = _MARK.findall(text)
+    return found[-1].decode() if found else None
 
 
 class Kind(StrEnum):

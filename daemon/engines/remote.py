@@ -5,6 +5,7 @@ loopback provider through a proxy. Only headers that belong to one connection, a
 """
 
 import asyncio
+import errno
 import io
 import os
 import re
@@ -19,7 +20,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from daemon.core import keys
-from daemon.core.errors import BrokeOff, UpstreamUnreachable
+from daemon.core.errors import BrokeOff, EngineUnavailable, UpstreamUnreachable
 from daemon.core.providers import RemoteConfig
 from daemon.core.records import Dialect
 from daemon.engines import pool
@@ -43,6 +44,7 @@ _REFUSED: Final = (401, 403)
 #: may be half done.
 _STALE_SECONDS: Final = 5.0
 _LARGE: Final = 1 << 20
+_NO_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 _WORDS: Final[dict[type[Exception], str]] = {
     aiohttp.ServerDisconnectedError: "it closed the connection without an answer",
@@ -109,13 +111,20 @@ class Remote:
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """Counts the request in; a failure to get an answer becomes UpstreamUnreachable and counts it out."""
+        """Counts the request in; a failure to get an answer becomes UpstreamUnreachable and counts it out. Where the
+        failure is ours, EngineUnavailable."""
         self._running += 1
         try:
             yield
         except TimeoutError:
             self._trouble = f"{self._host} did not answer in time"
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            if getattr(error, "errno", None) in _NO_FILES:
+                self._left()
+                raise EngineUnavailable(
+                    "the daemon has as many files open as it may: too many requests at once",
+                    hint="reef stop, then ulimit -n 4096 in the shell that starts it",
+                ) from None
             self._trouble = f"{self._host} cannot be reached: {_reason(error)}"
         except BaseException:
             self._left()

@@ -21,7 +21,7 @@ from daemon.core.paths import START_LOCK, Home, home
 from daemon.core.version import PROTOCOL, __version__
 from daemon.server.app import build
 from daemon.server.auth import Tokens
-from daemon.server.listen import agent_sockets, allow_many_connections, control_socket, only_daemon
+from daemon.server.listen import BACKLOG, agent_sockets, allow_many_connections, control_socket, only_daemon
 from daemon.server.log import start_logging
 from daemon.server.protocol import Connection
 from daemon.server.runtime import Runtime, running
@@ -81,6 +81,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 date_header=False,  # `daemon.server.protocol.dated`: a provider's answer brings its own
                 proxy_headers=False,  # nobody stands between an agent and its machine
+                backlog=BACKLOG,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=int(drain_seconds),
             )

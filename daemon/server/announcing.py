@@ -34,7 +34,7 @@ class Announcer:
         try:
             await asyncio.wrap_future(self.store.audit.note(event, facts | {"by": by}))
         finally:
-            self.changes.tell("release", told)
+            self.changes.tell(event, told)
 
     async def swept(self, by: str, swept: Swept) -> None:
         """Raises StoreError."""

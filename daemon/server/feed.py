@@ -1,5 +1,5 @@
 """``GET /reef/events``: what happens, as server-sent events: ``record``, ``report``, ``pin``, ``job``, ``release``,
-``engine``, ``model``, ``recording``, ``live``, ``scenario``, ``working``.
+``release_pin``, ``release_unpin``, ``engine``, ``model``, ``recording``, ``live``, ``scenario``, ``working``.
 
 Every event's id says how far its reader is, and `Last-Event-ID` goes on from there: all records since, from the store,
 and the news since, as far as they are kept. Where some are not, ``missed`` says so, and lists should be read again. A

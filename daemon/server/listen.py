@@ -19,6 +19,8 @@ from daemon.core.paths import Home
 _PORTS_TRIED = 100
 #: What macOS allows too.
 _FILES = 10_240
+#: Connections that the kernel keeps while all files are open; asyncio asks so often in vain before it pauses a second.
+BACKLOG = 512
 
 
 @contextmanager
@@ -99,7 +101,7 @@ def _listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((host, port))
-        listener.listen(512)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         if error.errno in (98, 48):  # EADDRINUSE on Linux, on macOS

@@ -6,6 +6,7 @@ text may quote what it choked on; and what could act on a terminal, or pass for 
 
 import logging
 import logging.handlers
+import math
 import os
 import re
 import sys
@@ -19,6 +20,8 @@ from daemon.core.redact import Redactor
 
 _BYTES = 5_000_000
 _FILES = 5
+_OFTEN = "socket.accept() out of system resource"
+_PAUSE_SECONDS = 60.0
 
 
 class _PrivateFile(logging.handlers.RotatingFileHandler):
@@ -55,6 +58,25 @@ def _is_news(record: logging.LogRecord) -> bool:
     return "returned without completing response" not in record.getMessage()
 
 
+class _NowAndThen(logging.Filter):
+    """What asyncio says of each connection that it cannot take, hundreds of times a second: once a minute, a line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said = -math.inf
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith(_OFTEN):
+            return True
+        now = time.monotonic()
+        if now - self._said < _PAUSE_SECONDS:
+            return False
+        self._said = now
+        record.msg, record.args = "no file is left for another connection, which waits: ulimit -n is too low", ()
+        record.exc_info = record.exc_text = None
+        return True
+
+
 def start_logging(path: Path, *, secrets: Iterable[str], foreground: bool) -> None:
     """Send everything to ``path`` (5 files of 5 MB), and to stderr too when a person is watching."""
     handlers: list[logging.Handler] = [_PrivateFile(path, maxBytes=_BYTES, backupCount=_FILES - 1)]
@@ -64,6 +86,7 @@ def start_logging(path: Path, *, secrets: Iterable[str], foreground: bool) -> No
     for handler in handlers:
         handler.setFormatter(formatter)
     logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
+    logging.getLogger("asyncio").addFilter(_NowAndThen())
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.captureWarnings(True)

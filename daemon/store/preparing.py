@@ -13,6 +13,7 @@ from functools import lru_cache
 from daemon.core.agents import by_prompt
 from daemon.core.records import Exchange, Transcript
 from daemon.store import titles
+from daemon.store.carried import attributed
 
 Redact = Callable[[bytes], tuple[bytes, int]]
 
@@ -32,7 +33,7 @@ def prepare(exchange: Exchange, parse: Callable[[], Transcript], redact: Redact)
         prompt = transcript.system or (transcript.messages[0].text if transcript.messages else "")
         agent = by_prompt(exchange.agent, prompt)
         known = exchange if agent == exchange.agent else dataclasses.replace(exchange, agent=agent)
-        return _shorn(Prepared(known, transcript), redact)
+        return _shorn(Prepared(attributed(known, transcript), transcript), redact)
     except Exception as error:  # recording must not depend on an agent's bytes
         return unsplit(exchange, redact, f"not parsed: {type(error).__name__}: {error}")
 

@@ -24,7 +24,7 @@ class Desk:
     what became of feedback, from any thread.
 
     ``unrecorded`` says why what the agents do now is not recorded, ``other`` which other version answers, ``scales``
-    which scenarios score, ``news`` which release became a head that nobody looked at yet.
+    which scenarios score, ``news`` which release became a head, or waits for a yes, and nobody looked at yet.
     """
 
     home: Home
@@ -89,9 +89,13 @@ class Desk:
 
     def hear_release(self, release: Mapping[str, Any]) -> None:
         """Take what an event told of a release or candidate."""
+        name, scenario = one_line(release["id"], 40), one_line(release["scenario"], 40)
         if release["head"]:
-            name, scenario = one_line(release["id"], 40), one_line(release["scenario"], 40)
             self.news = f"{name} is the new head of {scenario}: {self.key('releases')} shows it"
+        elif release["state"] == "pending":
+            self.news = f"{name} of {scenario} waits for your yes: {self.key('releases')} shows it"
+        elif self.news.startswith(f"{name} "):  # decided elsewhere
+            self.news = ""
 
     def _hear(self, state: Mapping[str, Any]) -> None:
         """Take how recording is."""

@@ -52,7 +52,7 @@ class Key:
     """``id`` names what happens (and rebinds it), ``keys`` are Textual's names, ``shown`` a person's.
 
     ``label`` is the footer's word, ``rank`` its order there (0: not in the footer). ``twin`` is the command that does
-    the same.
+    the same; ``back`` takes it back, where the key does both.
     """
 
     id: str
@@ -63,6 +63,11 @@ class Key:
     places: tuple[Place, ...]
     twin: str = ""
     rank: int = 0
+    back: str = ""
+
+    @property
+    def twins(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.twin, self.back)))
 
 
 KEYS: Final = (
@@ -109,7 +114,8 @@ KEYS: Final = (
     Key("clear", ("0",), "0", "clear", "take the answer's ratings back", _RATED, "reef undo RECEIPT", 8),
     Key("note", ("c",), "c", "note", "say something about the answer", _RATED, "reef note TEXT RECEIPT", 5),
     Key("score", ("v",), "v", "score", "give a mark, where it has a scale", _RATED, "reef score N RECEIPT"),
-    Key("pin", ("asterisk",), "*", "pin", "call it golden, or no longer", _RATED, "reef traces pin ID"),
+    Key("pin", ("asterisk",), "*", "pin", "call it golden, or no longer", _RATED, "reef traces pin ID",
+        back="reef traces unpin ID"),
     Key("task", ("t",), "t", "task", "make a task of the question", _RATED, "reef tasks add --from ID"),
     Key("undo", ("z",), "z", "undo", "take back what was done last here", _RATED, "reef undo", 6),
     Key("file", ("enter", "space"), "Enter", "unfold", "fold or unfold a file", (Place.DIFF,),
@@ -118,12 +124,13 @@ KEYS: Final = (
     Key("reject", ("x",), "x", "reject", "turn a candidate down", _DECIDED, "reef releases reject ID", 4),
     Key("rollback", ("b",), "b", "roll back", "serve this release again", _DECIDED, "reef releases rollback ID", 5),
     Key("diff", ("d",), "d", "diff", "what it changes", _RELEASES, "reef releases diff ID", 6),
-    Key("hold", ("asterisk",), "*", "pin", "hold clients at it, or no longer", _DECIDED, "reef releases pin ID", 7),
+    Key("hold", ("asterisk",), "*", "pin", "hold clients at it, or no longer", _DECIDED, "reef releases pin ID", 7,
+        back="reef releases unpin"),
     Key("blame", ("B",), "B", "blame", "who put each line of the file there", (Place.DIFF,),
         "reef releases blame PATH ID", 8),
     Key("cancel", ("x",), "x", "cancel", "stop a job", _JOBS, "reef jobs cancel ID", 3),
     Key("use", ("u",), "u", "use", "answer with this model", _MODELS, "reef models use NAME", 3),
-    Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3),
+    Key("record", ("P",), "P", "pause", "pause recording, or go on", (Place.STATUS,), "reef pause", 3, "reef resume"),
     Key("check", ("r",), "r", "check", "run the checks again", (Place.STATUS,), "reef doctor", 4),
     Key("filter", ("slash",), "/", "filter", "only lines with these words", (Place.LOGS,), "reef logs WORDS", 1),
     Key("level", ("l",), "l", "level", "only lines of a level and up", (Place.LOGS,), "reef logs level:warning", 2),
@@ -177,8 +184,12 @@ def at(place: Place, table: Sequence[Key] = KEYS) -> tuple[Key, ...]:
 
 def markdown() -> str:
     """The README's table."""
-    rows = [f"| `{key.shown}` | {key.text} | {_where(key)} | {f'`{key.twin}`' if key.twin else ''} |" for key in KEYS]
+    rows = [f"| `{key.shown}` | {key.text} | {_where(key)} | {_commands(key)} |" for key in KEYS]
     return "\n".join(["| key | what it does | where | the same from a shell |", "|---|---|---|---|", *rows])
+
+
+def _commands(key: Key) -> str:
+    return ", ".join(f"`{twin}`" for twin in key.twins)
 
 
 def _where(key: Key) -> str:

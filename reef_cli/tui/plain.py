@@ -49,8 +49,8 @@ def _named(client: Client, sessions: list[Mapping[str, Any]], words: list[str]) 
 def _help() -> None:
     """What the dashboard's keys do, as the commands that do the same."""
     output.line(_HELP)
-    for text, twin in dict.fromkeys((key.text, key.twin) for key in KEYS if key.twin and key.twin != "reef --help"):
-        output.line(f"{twin.removeprefix('reef ')}: {text}.")
+    for text, twins in dict.fromkeys((key.text, key.twins) for key in KEYS if key.twin and key.twin != "reef --help"):
+        output.line(f"{', '.join(twin.removeprefix('reef ') for twin in twins)}: {text}.")
 
 
 def _questions() -> Iterator[list[str]]:

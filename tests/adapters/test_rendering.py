@@ -7,6 +7,7 @@ import pytest
 
 from adapters import agent, rendering
 from adapters.agent import Adapter, Mode
+from daemon.core import harness
 from daemon.core.errors import Untrusted
 from daemon.core.paths import Home
 from tests.adapters.test_shelf import base
@@ -14,6 +15,7 @@ from tests.fakes import chain
 
 PI = agent.load(Home(Path("/nowhere")), "pi")
 MODE = PI.mode("isolated")
+MARK = harness.mark("base")
 
 
 def rendered(files: dict[str, str], adapter: Adapter = PI, mode: Mode = MODE) -> dict[str, str]:
@@ -25,10 +27,10 @@ def values(files: dict[str, str], adapter: Adapter = PI) -> dict[str, Any]:
 
 
 def test_an_agent_gets_rules_skills_and_prompts(reef_home: Home) -> None:
-    chain.publish(reef_home)
+    release = chain.publish(reef_home)
     files = rendering.rendered(chain.delivered(reef_home), PI, MODE)
     assert sorted(files) == ["AGENTS.md", "extensions/reef.ts", "prompts/sum.md", "skills/greet/SKILL.md"]
-    assert files["AGENTS.md"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert files["AGENTS.md"] == f"Answer briefly.\n\n- Use uv, not pip.\n\n[reef release {release.id}]\n"
     assert files["skills/greet/SKILL.md"] == chain.SKILL
     assert "helpful" not in files["AGENTS.md"]
 
@@ -44,11 +46,16 @@ def test_facts_stand_between_the_rules_and_what_was_learned() -> None:
         "memory/a.md": "Fact a.\n",
         "playbook.md": chain.PLAYBOOK,
     }
-    assert rendered(told)["AGENTS.md"] == "A rule.\n\nFact a.\n\nFact b.\n\n- Use uv, not pip.\n"
+    assert rendered(told)["AGENTS.md"] == f"A rule.\n\nFact a.\n\nFact b.\n\n- Use uv, not pip.\n\n{MARK}\n"
 
 
 def test_values_are_not_read_as_templates_again() -> None:
-    assert rendered({"rules.md": "Say $REEF_TOKEN_FILE and $HOME\n"})["AGENTS.md"] == "Say $REEF_TOKEN_FILE and $HOME\n"
+    said = "Say $REEF_TOKEN_FILE and $HOME\n"
+    assert rendered({"rules.md": said})["AGENTS.md"] == f"{said}\n{MARK}\n"
+
+
+def test_what_brings_no_rules_is_not_marked() -> None:
+    assert "AGENTS.md" not in rendered({"prompts/sum.md": chain.PROMPT, "rules.md": " \n"})
 
 
 @pytest.mark.parametrize("path", ["skills/../../../bin/reef-pi", "prompts//x.md", "skills/.x/SKILL.md", "models.json"])
@@ -122,3 +129,26 @@ def test_models_are_listed_with_their_window() -> None:
     models = rendering.models(PI, ["default", "scripted"], 4096)
     assert [(model["id"], model["contextWindow"]) for model in models] == [("default", 4096), ("scripted", 4096)]
     assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a", "b"], 1) == ["a", "b"]
+
+
+def test_a_prompt_leaves_a_skill_of_its_name_alone() -> None:
+    codex = agent.load(Home(Path("/nowhere")), "codex")
+    told = {"skills/sum/SKILL.md": "---\nname: sum\ndescription: a skill\n---\nOne.\n", "prompts/sum.md": "Two.\n"}
+    files = rendered(told, codex, codex.mode("isolated"))
+    assert files["skills/sum/SKILL.md"] == told["skills/sum/SKILL.md"]
+    assert files["skills/sum-prompt/SKILL.md"] == '---\nname: sum-prompt\ndescription: "sum-prompt"\n---\nTwo.\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("vibe", "lock"),
+        ("qwen-code", "release/x"),
+        ("opencode", "command"),
+        ("pi", "reef.ts/x"),
+    ],
+)
+def test_what_has_no_room_is_refused_before_anything_is_laid_out(name: str, path: str) -> None:
+    adapter = agent.load(Home(Path("/nowhere")), name)
+    with pytest.raises(Untrusted, match="lies where there is something else"):
+        rendered({f"extensions/{name}/{path}": "x"}, adapter, adapter.mode("isolated"))

@@ -22,8 +22,7 @@ VALUES = {
     "REEF_TOKEN_FILE": "/home/it's/tokens/agent",
     "REEF_QUOTED_TOKEN_FILE": "'/home/it'\"'\"'s/tokens/agent'",
     "REEF_SCENARIO": "default",
-    "REEF_CWD": "/work",
-    "REEF_COMMIT": None,
+    "REEF_HEADERS": {"x-reef-cwd": "/work", "x-reef-tag-run": "run_1", "x-reef-tag-release": "base"},
     "REEF_RUN": "run_1",
     "REEF_RELEASE": "base",
     "REEF_MODEL": None,
@@ -98,7 +97,6 @@ def test_a_directory_is_links_and_files_of_its_own(place: Place, folder: Path) -
     assert provider["baseUrl"] == "http://127.0.0.1:8900/v1"
     assert provider["models"] == [{"id": "default"}]
     assert provider["headers"]["x-reef-tag-run"] == "run_1"
-    assert "x-reef-commit" not in provider["headers"]
     assert "newer" not in json.loads((directory / "reef.json").read_text())
 
 
@@ -153,18 +151,19 @@ def test_a_turn_is_one_at_a_time(place: Place) -> None:
     assert out == "has\n"
 
 
-def test_servers_of_a_release_beside_the_persons_own(place: Place, folder: Path) -> None:
-    """Theirs where both name one; the file that Pi writes in the session is not theirs then."""
-    own = {"mcpServers": {"mine": {"url": "https://mine.example"}, "both": {"enabled": False}}, "other": 1}
+@pytest.mark.parametrize("text", [b"\xef\xbb\xbf{}", b'{"a": 1,\r\n"b": 2}\r\n', b"{ // mine\n}", b"{", b""])
+def test_a_file_of_the_persons_is_theirs_to_the_byte(place: Place, folder: Path, text: bytes) -> None:
+    """BUGS B107: Reef reads and writes none of them, whatever a release brings, so nothing in them can be lost."""
+    names = [name for name in (*MODE.shared, *MODE.seeds) if not name.endswith("/")]
     private_directory(place.user)
-    (place.user / "mcp.json").write_text(json.dumps(own))
-    values = VALUES | {"REEF_MCP": {"both": {"command": "evil"}, "new": {"command": "x"}}}
+    for name in names:
+        (place.user / name).write_bytes(text)
+    values = VALUES | {"REEF_MCP": {"new": {"command": "x"}}}
     session.begin(place, "run_1", folder, adapter=PI, mode=MODE, values=values)
-    told = json.loads((place.sessions / "run_1" / "mcp.json").read_text())
-    assert told == own | {"mcpServers": {**own["mcpServers"], "new": {"command": "x"}}}  # type: ignore[dict-item]
-    assert json.loads((place.user / "mcp.json").read_text()) == own
-    session.begin(place, "run_2", folder, adapter=PI, mode=MODE, values=VALUES)
-    assert (place.sessions / "run_2" / "mcp.json").is_symlink()
+    for name in names:
+        assert (place.user / name).read_bytes() == text
+        assert (place.sessions / "run_1" / name).readlink() == place.user / name
+    assert json.loads((place.sessions / "run_1" / "reef.json").read_text())["mcp"] == {"new": {"command": "x"}}
 
 
 def test_arguments_come_before_the_persons(place: Place) -> None:

@@ -3,6 +3,7 @@
 The installs are those of the other tests. Installing itself is in test_wrapped_agents and in tests/adapters.
 """
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,10 @@ from adapters.plan import Choice
 from daemon.core.paths import Home
 from tests.e2e import agents
 from tests.e2e.agents import Agent
+from tests.e2e.test_codex import CODEX
 from tests.e2e.wrapping import put
 from tests.fakes import chain
-from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon
+from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
 from tests.fakes.provider import TASK, Provider, running_provider
 
 pytestmark = pytest.mark.slow
@@ -41,13 +43,16 @@ class Case(NamedTuple):
     command: Path
     user: Path
 
-    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    @property
+    def environment(self) -> dict[str, str]:
         path = f"{agents.node('new').parent}:/usr/bin:/bin"
-        own = {"HOME": str(self.user), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)}
+        return {"HOME": str(self.user), "PATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "PYTHONPATH": str(REPOSITORY)}
+
+    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [str(self.command), *words],
             cwd=self.user / "project",
-            env={**own, **environment},
+            env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -60,10 +65,10 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def installed(home: Home, user: Path, name: str, mode: ModeName) -> Iterator[Case]:
-    """What an install leaves, and a daemon for it."""
-    tested = agents.AGENTS[name]
-    command = put(home, name, Choice(mode=mode), tested)
+def installed(home: Home, user: Path, name: str, mode: ModeName, **choice: Any) -> Iterator[Case]:
+    """What an install leaves, and a daemon for it. ``choice``: more of `Choice`."""
+    tested = CODEX if name == "codex" else agents.AGENTS[name]
+    command = put(home, name, Choice(mode=mode, **choice), tested)
     (user / "project").mkdir(parents=True, exist_ok=True)
     with running_provider(TASK) as provider:
         provider.reply = tested.script
@@ -95,3 +100,34 @@ def test_it_is_checked_and_taught_and_works(reef_home: Home, tmp_path: Path, nam
         releases = {case.daemon.get(f"/reef/records/{row['receipt']}")["tags"]["release"] for row in records}
         assert releases == {release.id}
         assert {path.name for path in case.user.iterdir()} - {"project"} == left
+
+
+@pytest.mark.parametrize("mode", ["isolated", "overlay"])
+def test_pi_runs_a_releases_servers_beside_the_persons_own(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
+    """BUGS B107: their file, with a mark at its beginning and a setting nobody knows, is read by Pi alone. What Pi
+    writes into it stays there.
+    """
+    user, begun = tmp_path / "user", tmp_path / "begun"
+    begun.mkdir()
+    with installed(reef_home, user, "pi", mode) as case:
+        theirs = user / ".pi" / "agent" if mode == "overlay" else reef_home.agents / "pi" / "user"
+        theirs.mkdir(parents=True)
+        own = {"mcpServers": {name: _server(begun / f"{name}-own") for name in ("mine", "both")}, "unknown": [1]}
+        written = b"\xef\xbb\xbf" + json.dumps(own).encode() + b"\r\n"
+        (theirs / "mcp.json").write_bytes(written)
+        servers = {"mcpServers": {name: _server(begun / f"{name}-reef") for name in ("both", "new")}}
+        _, waits = case.daemon.control("POST", "/reef/harness/proposals", {"files": {"mcp.json": json.dumps(servers)}})
+        assert case.daemon.control("POST", f"/reef/releases/{waits['id']}/approve", {})[0] == 200
+        assert case.run(*case.tested.ask, PROMPT).returncode == 0
+        until(lambda: len(list(begun.iterdir())) >= 3, "the servers were started")
+        assert {path.name for path in begun.iterdir()} == {"mine-own", "both-own", "new-reef"}
+        assert (theirs / "mcp.json").read_bytes() == written
+        if mode == "isolated":
+            assert case.run("mcp", "add", "later", "--", "true").returncode == 0
+            kept = json.loads((theirs / "mcp.json").read_text("utf-8-sig"))
+            assert (set(kept["mcpServers"]), kept["unknown"]) == ({"mine", "both", "later"}, [1])
+
+
+def _server(mark: Path) -> dict[str, Any]:
+    """One that leaves a mark and never answers."""
+    return {"command": "sh", "args": ["-c", f"touch '{mark}'; exec cat >/dev/null"]}

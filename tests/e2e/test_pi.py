@@ -105,7 +105,7 @@ def test_a_note_in_the_terminal_teaches_the_next_session(installed: Installed, w
         assert installed.requests()[-1][2]["release"] == first.id
 
         done = installed.run(work, "-p", "and about snow")
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, f"Reef: {LEARNED}\n")
         assert done.stdout.startswith("It is about")  # the model obeys
         assert f"- Use uv, not pip.\\n- {RULE}" in installed.asked()
         assert installed.requests()[-1][2]["release"] == learned

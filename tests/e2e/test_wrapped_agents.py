@@ -33,9 +33,9 @@ THEIRS = "Their own rule: be kind."
 class Told(NamedTuple):
     """``own``: where the person's rules are, below their home. ``task`` and ``again``: words before a prompt, for a
     conversation and for going on with it. ``terminal``: words for one on a screen; ``keys`` answer what it asks first,
-    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``stays``: whether it shows what it was
-    told of a release; ``newer``: whether it tells of one that came meanwhile. ``script``: of the provider, for one
-    whose tools have other names. ``version``: not the one that Reef would take.
+    ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``newer``: whether it tells of a release
+    that came meanwhile. ``script``: of the provider, for one whose tools have other names. ``version``: not the
+    one that Reef would take.
     """
 
     adapter: str
@@ -47,7 +47,6 @@ class Told(NamedTuple):
     ready: str
     keys: tuple[tuple[str, str], ...] = ()
     good: str = "/good"
-    stays: bool = True
     newer: bool = False
     script: Callable[[Any], Turn] | None = None
     version: str | None = None
@@ -81,7 +80,6 @@ _OPENCODE: Any = {
     "again": ("run", "--continue"),
     "terminal": (),
     "ready": "Ask anything",
-    "stays": False,
 }
 _PI: Any = {
     "adapter": "pi",
@@ -217,7 +215,7 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         shown = listening(terminal, told)
         shown += terminal.enter("create hello.txt", lambda: TASK[-1].text in terminal.screen() and terminal.screen())
         assert installed.requests()[-1][2]["release"] == first
-        assert not told.stays or "release r1 · our team's rules" in shown, shown
+        assert "release r1 · our team's rules" in shown, shown
         asked = installed.told()
         assert [word in asked for word in ("Use uv, not pip", "in Lagos", "greet", THEIRS)] == [
             True, True, True, told.mode == "overlay",
@@ -239,7 +237,12 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
     before = len(installed.sessions())
     done = installed.run(work, *told.again, "and again")
     assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
-    done = installed.run(work, *told.task, "another thing")  # Claude Code keeps a conversation's first system prompt
+    kept = told.adapter in ("claude-code", "codex")  # they go on with the rules that the conversation began with
+    assert [words in installed.told() for words in ("Use uv, not pip", "Be brief")] == [kept, not kept]
+    assert installed.requests()[-1][2]["release"] == (first if kept else second)
+    counted = installed.daemon.get(f"/reef/records/{last(installed)}")["release_id"]
+    assert counted == (first if kept else second)
+    done = installed.run(work, *told.task, "another thing")
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == second
     assert "Be brief" in installed.told()

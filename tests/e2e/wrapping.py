@@ -173,7 +173,12 @@ def put(home: Home, adapter: str, choice: Choice, tested: Agent) -> Path:
     root, node = agents.installed(tested), Node(agents.node("new"), (26, 12, 1), Path("npm"))
     made = plan.plan(agent.load(home, adapter), home, choice, node)
     private_directory(made.root)
-    (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
+    if adapter == "codex":  # npm has the program of this machine under a name of its own
+        private_directory(made.root / "node_modules" / "@openai")
+        (program,) = (root / "node_modules" / "@openai").glob("codex-*")
+        (made.root / "node_modules" / "@openai" / "codex").symlink_to(program)
+    else:
+        (made.root / ("venv" if made.pip else "node_modules")).symlink_to(root if made.pip else root / "node_modules")
     for file in made.files:
         private_directory((home.root / file.path).parent)
         (home.root / file.path).write_text(file.text)

@@ -112,6 +112,7 @@ def test_it_becomes_the_agent(case: Case, tmp_path: Path) -> None:
     assert headers["x-reef-cwd"].endswith("/a%20b%20%24HOME%20%C3%BC")
     assert headers["x-reef-commit"] == head.stdout.strip()
     assert headers["x-reef-tag-release"] == "base"
+    assert "x-reef-tag-rules" not in headers
     assert "x-reef-session-id" not in headers  # the agent's own names the conversation
     key = provider["apiKey"].removeprefix("!")
     assert (
@@ -180,7 +181,10 @@ def test_a_release_reaches_the_agent_and_is_told_once(case: Case) -> None:
     assert case.run().told["reef"]["activated"] is False
     release = case.publish()
     seen = case.run()
-    assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert seen.told["rules"].endswith(f"\n\n[reef release {release.id}]\n")
+    tags = seen.told["models"]["providers"]["reef"]["headers"]
+    assert (tags["x-reef-tag-release"], tags["x-reef-tag-rules"]) == (release.id, "told")
+    assert seen.told["rules"].startswith("Answer briefly.\n\n- Use uv, not pip.\n")
     assert seen.told["reef"]["activated"] is True
     assert seen.told["reef"]["release"] == {
         "release_id": release.id,
@@ -441,7 +445,7 @@ def test_a_tampered_shelf_is_made_again(case: Case) -> None:
     rules.parent.chmod(0o700)
     rules.chmod(0o600)
     rules.write_text("Evil.\n")
-    assert case.run().told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert case.run().told["rules"].startswith("Answer briefly.\n\n- Use uv, not pip.\n")
 
 
 def test_a_rollback_is_followed(case: Case) -> None:
@@ -450,7 +454,7 @@ def test_a_rollback_is_followed(case: Case) -> None:
     case.run()
     Releases.open(case.home).rollback(case.scenario, first.id, "it was better")
     seen = case.run()
-    assert seen.told["rules"] == "Answer briefly.\n\n- Use uv, not pip.\n"
+    assert seen.told["rules"].startswith("Answer briefly.\n\n- Use uv, not pip.\n")
     assert seen.told["reef"]["release"]["number"] == 3
     assert seen.told["reef"]["release"]["verdict"] == "rolled back to r1"
 
@@ -464,11 +468,11 @@ def test_a_check_is_passed_by_a_first_request_that_no_model_answers(case: Case) 
 
 
 def test_an_agent_that_asks_somebody_else_does_not_pass_a_check(case: Case) -> None:
-    """As Codex did with a provider's configuration that it passed over: openai/codex#5347."""
+    """BUGS B072: As Codex did with a provider's configuration that it passed over: openai/codex#5347."""
     seen = case.run(environment={"REEF_CHECK": "1"})
     assert seen.code == ExitCode.FAILED
     assert "error: pi was started and did not ask Reef: " in seen.err
-    assert "hint: reef doctor" in seen.err
+    assert "hint: reef doctor; what answers holds 8,192 tokens, which may be too few: name a provider in" in seen.err
 
 
 def test_a_proxy_is_kept_away_from_the_daemon(case: Case) -> None:

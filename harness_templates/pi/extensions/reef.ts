@@ -19,6 +19,7 @@ interface Run {
 	activated: boolean;
 	newer?: Release;
 	poll_seconds: number;
+	mcp?: Record<string, Parameters<ExtensionAPI["registerMcpServer"]>[1]>;
 }
 
 const RECEIPT = "x-reef-agent-record-id";
@@ -30,6 +31,15 @@ export default function reef(pi: ExtensionAPI) {
 	// On the person's own configuration there is no models.json of ours.
 	const provider = join(folder, "provider.json");
 	if (existsSync(provider)) pi.registerProvider("reef", JSON.parse(readFileSync(provider, "utf8")).providers.reef);
+	// Pi before 1.0 knows no MCP servers. One of the person's own under the same name comes first.
+	const refused: string[] = [];
+	for (const [name, server] of Object.entries(run.mcp ?? {})) {
+		try {
+			pi.registerMcpServer?.(name, server);
+		} catch (error) {
+			refused.push(`Reef: MCP server ${name}: ${(error as Error).message}`);
+		}
+	}
 	// Receipts of the last answer: all requests since the person last spoke.
 	let receipts: string[] = [];
 	let answered = true;
@@ -75,6 +85,7 @@ export default function reef(pi: ExtensionAPI) {
 			if (entry.type === "custom" && entry.customType === ENTRY) receipts = (entry.data as { receipts: string[] }).receipts;
 		}
 		if (!ctx.hasUI) return;
+		for (const one of refused) ctx.ui.notify(one, "warning");
 		if (run.newer) ctx.ui.notify(`Reef: ${line(run.newer)} · reef harness update takes it`, "info");
 		else if (run.activated) ctx.ui.notify(`Reef: ${line(run.release)}`, "info");
 		status(ctx);

@@ -1,6 +1,7 @@
 """Reading in front of a screen: every key and its command; what a command of `reef` said."""
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -82,9 +83,8 @@ class Help(Pages[None]):
         self._blocked = blocked
 
     def rows(self, width: int) -> Sequence[Row]:
-        texts, twins = (
-            max(map(len, words)) for words in zip(*((key.text, key.twin) for key in self._keys), strict=True)
-        )
+        texts = max(len(key.text) for key in self._keys)
+        twins = max(len(twin) for key in self._keys for twin in key.twins)
         column = min(width - twins, _KEY_WIDTH + texts + 2)  # in a wide terminal a command stands close to its key
         found = []
         for key in self._keys:
@@ -95,15 +95,15 @@ class Help(Pages[None]):
 
 
 def _explained(key: Key, width: int, column: int) -> list[str]:
-    """A key's lines: the command stands beside what it does, from ``column`` on, or below it where that is too
+    """A key's lines: its commands stand beside what it does, from ``column`` on, or below it where that is too
     narrow."""
     beside = width >= _WIDE and key.twin != ""
     words = wrapped(key.text, (column - 1 if beside else width) - _KEY_WIDTH)
-    first = fit(key.shown, _KEY_WIDTH - 1) + " " + words[0]
+    lines = [f"{fit(name, _KEY_WIDTH - 1)} {word}" for name, word in zip_longest([key.shown], words, fillvalue="")]
     if beside:
-        first = fit(first, column) + key.twin
-    rest = [" " * _KEY_WIDTH + word for word in words[1:]]
-    return [first, *rest, *([] if beside or not key.twin else _below(key.twin, width))]
+        pairs = zip_longest(lines, key.twins, fillvalue="")
+        return [fit(line, column) + twin if twin else line for line, twin in pairs]
+    return [*lines, *(line for twin in key.twins for line in _below(twin, width))]
 
 
 def _below(text: str, width: int) -> list[str]:

@@ -44,6 +44,7 @@ class Releases(Deciding):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self._known: list[Mapping[str, Any]] = []
+        self._made: str | None = None  # what a decision has made is selected once it is there
         self.chain = Line(style="dim")
 
     def compose(self) -> ComposeResult:
@@ -54,7 +55,8 @@ class Releases(Deciding):
 
     async def load(self) -> None:
         self._known = await off_loop(self._fetched)
-        self.list.all([_row(release, self.desk.now()) for release in self._known])
+        made, self._made = self._made, None
+        self.list.all([_row(release, self.desk.now()) for release in self._known], select=made)
         self._link()
         self.foot.refresh()
 
@@ -89,6 +91,9 @@ class Releases(Deciding):
     def release(self) -> Mapping[str, Any] | None:
         row = self.list.selected
         return None if row is None else row.data
+
+    def decided(self, release: Mapping[str, Any]) -> None:
+        self._made = release["id"]
 
     def do_card(self) -> None:
         self.app.push_screen(Card(self.desk, self.chosen()))

@@ -59,13 +59,13 @@ class Traces(Rated):
     # -- loading ------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        asked, following, window = self.asked, self.list.follow, self.list.window
+        asked, growing, window = self.asked, self.list.grows, self.list.window
         away = window.end < window.total or not asked.query
         try:
-            if asked != self.pages.shown or not window.rows or (following and away):
+            if asked != self.pages.shown or not window.rows or (growing and away):
                 await self._load_newest(asked)
             else:
-                await self._load_later(following)
+                await self._load_later(growing)
         except Unreachable:
             raise
         except ReefError as error:
@@ -82,7 +82,7 @@ class Traces(Rated):
         if changed := asked != self.pages.shown:
             self.list.follow = True
             self.say("")
-        if self.list.follow or not self.list.window.rows:
+        if self.list.grows or not self.list.window.rows:
             rows = self._rows(reversed(told["items"]))
             extra = sum(len(lines) for lines in self.beside.lines.values())
             self.list.change(lambda _: self.pages.newest(asked, told, rows, extra=extra, view=self.list.view))
@@ -91,7 +91,7 @@ class Traces(Rated):
             self.daemon_changed()
         self.fill.ask()
 
-    async def _load_later(self, following: bool) -> None:
+    async def _load_later(self, growing: bool) -> None:
         """What is in view as it is now, and, where it is not counted as it comes, what is behind the end."""
         sessions = await off_loop(self.pages.now, self.list.view)
         self.list.change(lambda window: window.update([self._row(session) for session in sessions]))
@@ -103,12 +103,12 @@ class Traces(Rated):
         told = await off_loop(self.pages.get, shown, after=self.pages.end, limit=PAGE)
         if shown != self.asked:
             return
-        if following:
+        if growing:
             await self._unfold_again(told["items"])
             rows = self._rows(told["items"])
             self.list.change(lambda _: self.pages.later(rows))
-        self._count({session["id"] for session in told["items"]} if not following else set())
-        if told["next"] is not None and (following or not told["items"]):  # there is more to look at
+        self._count({session["id"] for session in told["items"]} if not growing else set())
+        if told["next"] is not None and (growing or not told["items"]):  # there is more to look at
             self.pages.end = int(told["next"])
             self.reload.ask()
 
@@ -141,7 +141,7 @@ class Traces(Rated):
     def heard(self, events: Sequence[Event]) -> None:
         records = {str(event.data["session"]) for event in events if event.name == "record"}
         reported = any(event.name in ("report", "pin") for event in events)
-        standing = not self.list.follow and bool(self.list.window.rows)
+        standing = not self.list.grows and bool(self.list.window.rows)
         if standing and self.pages.shown.counted:
             self._count(self.waiting | records)
         elif records:
@@ -163,7 +163,7 @@ class Traces(Rated):
     def on_row_list_moved(self, message: RowList.Moved) -> None:
         super().on_row_list_moved(message)
         window = self.list.window
-        if self.list.follow and window.rows and (self.waiting or window.end < window.total):
+        if self.list.grows and window.rows and (self.waiting or window.end < window.total):
             self.reload.ask()
         else:
             self.fill.ask()

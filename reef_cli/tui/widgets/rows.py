@@ -83,6 +83,11 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         return None if index is None else self.window.row(index)
 
     @property
+    def grows(self) -> bool:
+        """Whether new rows come into view by themselves: the end is followed, or there is room below it."""
+        return self.follow or self.window.end == self.window.total < self._height
+
+    @property
     def _height(self) -> int:
         return self.scrollable_content_region.height or self.size.height
 

@@ -154,6 +154,12 @@ def test_a_server_that_is_none_is_told_why(servers: str, what: str) -> None:
         harness.mcp(f'{{"mcpServers": {servers}}}')
 
 
+def test_a_release_is_known_by_its_mark_the_last_one_counts() -> None:
+    first, second = harness.mark("r1-0123abcd"), harness.mark("r12-89abcdef")
+    assert harness.marked(f"Rules.\\n\\n{first} and {second}".encode()) == "r12-89abcdef"
+    assert harness.marked(b"[reef release next] [reef release r1-0123ABCD] [reef release base]") is None
+
+
 @pytest.mark.parametrize(
     ("paths", "two"),
     [

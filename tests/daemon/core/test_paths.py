@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,28 @@ def test_a_written_file_is_private_and_whole(tmp_path: Path) -> None:
     write_private(file, b"two")
     assert (file.read_bytes(), mode(file)) == (b"two", 0o600)
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_who_reads_meanwhile_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """BUGS B107: a program that reads its settings again at every change takes half a file for a broken one."""
+    file, texts = tmp_path / "settings.json", (b"a" * 5_000_000, b"b" * 5_000_000)
+    write_private(file, texts[0])
+    seen: list[bytes] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            seen.append(file.read_bytes())
+            if seen[-1] in texts:
+                seen.pop()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for number in range(20):
+        write_private(file, texts[number % 2])
+    done.set()
+    watcher.join()
+    assert [len(half) for half in seen] == []
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

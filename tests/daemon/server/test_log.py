@@ -77,3 +77,16 @@ def test_lines_carry_a_time_that_sorts(tmp_path: Path) -> None:
     start_logging(path, secrets=(), foreground=False)
     logging.getLogger("reef").info("hello")
     assert path.read_text().partition(" ")[0].endswith("Z")
+
+
+def test_what_is_said_a_thousand_times_a_second_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "daemon.log"
+    start_logging(path, secrets=(), foreground=False)
+    for _ in range(3):
+        logging.getLogger("asyncio").error(
+            "socket.accept() out of system resource\nsocket: x", exc_info=OSError(24, "x")
+        )
+        logging.getLogger("asyncio").error("another thing")
+    lines = [line.partition("asyncio: ")[2] for line in path.read_text().splitlines()]
+    said = "no file is left for another connection, which waits: ulimit -n is too low"
+    assert lines == [said, *["another thing"] * 3]

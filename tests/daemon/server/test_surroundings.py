@@ -1,6 +1,8 @@
 """What is odd about the machine, not about a request: a home that cannot be written, proxies, names, both loopbacks."""
 
+import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -139,7 +141,9 @@ time.time, time.time_ns = moved(time.time, 1), moved(time.time_ns, 10**9)
 def test_a_clock_set_back_between_two_turns_changes_no_order_and_no_duration(
     reef_home: Home, provider: Provider, tmp_path: Path
 ) -> None:
-    """https://github.com/bitflicker64/Termstory/issues/49: jumps cut a session into many, with negative gaps."""
+    """BUGS B162: https://github.com/bitflicker64/Termstory/issues/49: jumps cut a session into many, with negative
+    gaps.
+    """
     moved = tmp_path / "moved"
     (tmp_path / "sitecustomize.py").write_text(_MOVABLE_CLOCK)
     environment = {"MOVED_SECONDS": str(moved), "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}
@@ -163,3 +167,40 @@ def test_a_clock_set_back_between_two_turns_changes_no_order_and_no_duration(
     assert all(row["duration_us"] >= 0 and (row["first_byte_us"] or 0) >= 0 for row in rows)
     assert (session["turns"], session["updated_ns"] >= session["created_ns"]) == (4, True)
     assert [one["record"]["receipt"] for one in trace["records"]] == receipts
+
+
+def test_with_few_files_some_wait_some_are_told_to_come_back_and_the_log_stays_short(
+    reef_home: Home, provider: Provider
+) -> None:
+    """``ulimit -n 64``: a request takes two, and asyncio used to say 2,000 times a second that there is none left."""
+    provider.pace = 0.02
+    body = json.dumps({**ASK, "stream": True}).encode()
+    with running_daemon(reef_home, config(f"{provider.url}/v1")) as daemon:
+        assert daemon.post(CHAT, {**ASK, "stream": True})[0] == 200  # all modules are loaded by then
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+        head = f"POST {CHAT} HTTP/1.1\r\nconnection: close\r\ncontent-length: {len(body)}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in (daemon.headers() | {"host": "localhost"}).items())
+        asked = [socket.create_connection(("127.0.0.1", daemon.port), timeout=60) for _ in range(100)]
+        for one in asked:
+            one.sendall(head.encode() + b"\r\n" + body)
+        answers = [_to_the_end(one) for one in asked]
+        served = [answer for answer in answers if answer.startswith(b"HTTP/1.1 200 ")]
+        told = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503 ")]
+        assert [answer for answer in answers if answer not in (*served, *told)] == []
+        assert len(served) > 5
+        assert all(b"retry-after: " in answer and b"ulimit -n" in answer for answer in told)
+        assert len(daemon.get("/reef/status")["engines"]) == 2
+        rows = daemon.get("/reef/records?limit=200")["items"]
+        assert len(rows) == 101
+        assert sum(row["end"] == "ok" for row in rows) == len(served) + 1
+        log = daemon.log()
+    assert log.count("no file is left for another connection") == 1
+    assert len(log.splitlines()) < 10, log
+
+
+def _to_the_end(connection: socket.socket) -> bytes:
+    with connection:
+        said = b""
+        while more := connection.recv(65536):
+            said += more
+    return said

@@ -1,6 +1,7 @@
 """What the gate tells a model is what agents tell it, in the same order."""
 
 from adapters import agent, delivery, rendering
+from daemon.core import harness
 from daemon.core.learning import Check, Task, TaskSet
 from daemon.core.paths import Home
 from recipes.gate.variant import Variant
@@ -19,7 +20,9 @@ TOLD = "Be brief.\n\nThe team is small.\n\nWe use uv.\n\n- Cite sources."
 def test_rules_then_facts_then_counted_rules_as_an_agent_has_them(reef_home: Home) -> None:
     assert Variant(FILES).told() == TOLD
     given = delivery.parse({"release_id": "r1-00000000", "number": 1, "scenario": "default", "files": FILES})
-    assert rendering.values(given, agent.load(reef_home, "pi"))["REEF_RULES"] == TOLD
+    assert (
+        rendering.values(given, agent.load(reef_home, "pi"))["REEF_RULES"] == f"{TOLD}\n\n{harness.mark('r1-00000000')}"
+    )
 
 
 def test_without_any_the_model_is_asked_alone() -> None:

@@ -103,7 +103,8 @@ def test_the_end_of_input_ends_the_lines(served: Served, capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert said.count("Say a trace's number") == 2
     for key in KEYS:  # every action of the dashboard has its command here
-        assert f"{key.twin.removeprefix('reef ')}: {key.text}." in said or key.twin in ("", "reef --help")
+        twins = ", ".join(twin.removeprefix("reef ") for twin in key.twins)
+        assert f"{twins}: {key.text}." in said or key.twin in ("", "reef --help")
 
 
 def on_a_pseudo_terminal(home: Home, *words: str, shown: bytes) -> tuple[int, bytes]:

@@ -62,12 +62,14 @@ def test_every_action_has_a_command(key: Key) -> None:
     if key.id in ("down", "up", "top", "bottom", "page_down", "page_up"):
         assert not key.twin
         return
-    _, noun, *rest = key.twin.split()
-    entry = COMMANDS.get(noun)
-    if isinstance(entry, Group):
-        assert rest[0] in entry.verbs
-    elif noun not in ("releases", "jobs"):
-        assert entry is not None or noun == "--help"
+    assert key.twin
+    for twin in key.twins:
+        _, noun, *rest = twin.split()
+        entry = COMMANDS.get(noun)
+        if isinstance(entry, Group):
+            assert rest[0] in entry.verbs
+        else:
+            assert entry is not None or noun == "--help"
 
 
 @pytest.mark.parametrize("place", list(LISTS))
@@ -80,7 +82,7 @@ async def test_help_tells_every_key_of_the_place(reef_home: Home, fake: FakeDaem
         await seen.shows(f"Keys in {place}, and the command that does the same")
         for key in at(place):
             assert re.search(rf"{re.escape(key.shown)} +{re.escape(key.text)}", seen.screen), key.id
-            assert key.twin in seen.screen
+            assert all(twin in seen.screen for twin in key.twins)
         assert "not now: the daemon is running" in seen.screen
         await seen.press("question_mark")
         await seen.shows(f"{place}]")
@@ -101,7 +103,7 @@ async def test_help_is_whole_in_any_terminal(reef_home: Home, fake: FakeDaemon, 
         assert "…" not in read
         assert "twice)" in read
         words = set(read.split())
-        assert [key.id for key in at(Place.TRACES) if not set(f"{key.text} {key.twin}".split()) <= words] == []
+        assert [key.id for key in at(Place.TRACES) if not set(" ".join((key.text, *key.twins)).split()) <= words] == []
         await seen.press("g")
         await seen.until(lambda: "> j" in seen.screen)
         await seen.press("q")  # the help, not the dashboard

@@ -14,11 +14,11 @@ from tests.reef_cli.conftest import Result
 
 #: One has no end, one would start a daemon, help is not a command.
 _APART = {"reef traces tail", "reef start", "reef --help"}
-_TWINS = sorted({key.twin for key in KEYS if key.twin} - _APART)
+_TWINS = sorted({twin for key in KEYS for twin in key.twins} - _APART)
 _WORDS = {"TEXT": "text", "N": "3", "QUERY": "words", "WORDS": "words", "NAME": "nobody", "--sort": "--sort=tokens"}
 _IDS = {"releases": "r9-00000000", "jobs": "job_0"}
-#: There is no such release, job or model.
-_FINE = {ExitCode.OK, ExitCode.NOT_FOUND}
+#: There is no such release, job or model, and none that clients are held at.
+_FINE = {ExitCode.OK, ExitCode.NOT_FOUND, ExitCode.STALE}
 
 
 @pytest.fixture(scope="module")

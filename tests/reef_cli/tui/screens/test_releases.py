@@ -162,6 +162,7 @@ async def test_turning_down_and_rolling_back(reef_home: Home, releases: FakeDaem
         await seen.shows("Roll scenario default back to r2-00000002? It becomes a new release.")
         await seen.press("b", "enter", "y")
         await seen.shows("rollback: r9-99999999 is released (rollback)", "* serves")
+        await seen.until(lambda: "r9-99999999" in seen.marked)  # what it has made is selected
         assert releases.posts[-1] == ("/reef/releases/rollback", {"scenario": "default", "to": "r2-00000002"})
 
 
@@ -332,6 +333,9 @@ async def test_a_new_head_is_told_until_it_is_seen(
     async with dashboard(reef_home, size) as seen:
         await seen.shows("nothing yet", "embedded: ready")
         releases.emit("release", release(7, state="pending"))
+        await seen.shows("r0-00000007 of default waits for your yes: 2 shows it")
+        releases.emit("release", release(7, state="rejected"))  # decided elsewhere
+        await seen.until(lambda: "waits for your yes" not in seen.screen)
         releases.emit("release", release(8, head=True, scenario="work\x1b[2J"))
         await seen.shows("r8-00000008 is the new head of work\\x1b[2J: 2 shows it")
         seen.golden(f"released-{size[0]}x{size[1]}")

@@ -106,6 +106,28 @@ async def test_new_rows_follow_or_wait(reef_home: Home, fake: FakeDaemon) -> Non
         assert seen.screen.count("session 5\n") == 1  # it moved to the end
 
 
+@pytest.mark.parametrize("key", ["g", "k"])
+async def test_a_short_list_takes_new_rows_in_below_the_selected_one(
+    reef_home: Home, fake: FakeDaemon, key: str
+) -> None:
+    fake.sessions = [session(n) for n in range(1, 4)]
+    async with dashboard(reef_home, (80, 12)) as seen:
+        await opened(seen)
+        await seen.press(key)
+        chosen = seen.marked
+        n = 3
+        while seen.panel.list.grows:
+            n += 1
+            fake.record(session(n))
+            await seen.shows(f"session {n}\n")
+            assert seen.marked == chosen
+        assert n == seen.panel.list.size.height
+        fake.record(session(n + 1))
+        await seen.shows("↓ 1 new (f)")
+        await seen.press("f")
+        await seen.until(lambda: f"session {n + 1}" in seen.marked)
+
+
 async def test_a_rating_from_elsewhere_shows_without_moving_anything(reef_home: Home, fake: FakeDaemon) -> None:
     fake.sessions = [session(n) for n in range(1, 201)]
     async with dashboard(reef_home) as seen:

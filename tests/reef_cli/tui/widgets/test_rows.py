@@ -95,3 +95,15 @@ async def test_a_list_that_becomes_short_is_followed_on() -> None:
             await pilot.pause()
             assert shown.follow
             assert shown.cursor == (few[-1] if few else None)
+
+
+async def test_it_grows_where_it_is_followed_or_has_room() -> None:
+    app = Small()
+    async with app.run_test(size=(20, 4)) as pilot:
+        await pilot.pause()
+        shown = app.query_one(RowList)
+        for few, grows in (("", True), ("abc", True), ("abcd", False)):
+            shown.all(rows(*few))
+            assert shown.grows is grows
+        shown.to_end()
+        assert shown.grows
