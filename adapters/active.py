@@ -51,6 +51,16 @@ def save(path: Path, scenario: str, active: Active) -> None:
     write_private(path, json.dumps({**known, scenario: active._asdict()}, indent=2).encode())
 
 
+def forget(path: Path, scenario: str) -> None:
+    """The person removed the scenario: one of that name begins anew. Call it with the turn held."""
+    try:
+        known = json.loads(path.read_bytes())
+        del known[scenario]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    write_private(path, json.dumps(known, indent=2).encode())
+
+
 def forward(active: Active | None, told: Delivery, path: Path) -> Delivery:
     """``told``, unless it would be a step back. Raises Untrusted."""
     if active is not None and (

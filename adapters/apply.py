@@ -53,6 +53,7 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
     with locked(plan.home / plan.lock, lambda: say(f"{plan.adapter} is being installed already; waiting")) as lock:
         links = _links(plan)
         _apply(plan, links, say, lock)
+    say(f"waiting for a first request of {plan.adapter} to reach Reef")
     _check(plan)
     say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
 
@@ -92,9 +93,11 @@ def _check(plan: InstallPlan) -> None:
             hint="reef status",
         ) from error
     if done.returncode != 0:
+        said, _, hint = done.stderr.strip().partition("\n  hint: ")
         raise ReefError(
-            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n{done.stderr.strip()}",
-            hint="reef doctor",
+            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n"
+            f"{said.removeprefix('error: ')}",
+            hint=hint or "reef doctor",
         )
 
 

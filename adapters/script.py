@@ -94,6 +94,7 @@ main() {
     mv -f "$root/.receipt.new" "$root/receipt"
     exec 9>&-
     # The wrapper looks whether a first request arrives: an agent that passes over its settings says nothing.
+    say "waiting for a first request of "@ADAPTER@" to reach Reef"
     REEF_CHECK=1 "$wrapper" </dev/null >&2 ||
         die @ADAPTER@" "@VERSION@" is in place, but no request of it reached Reef" "reef doctor"
     say @ADAPTER@" "@VERSION@" is installed; run it: ${link:-$wrapper}"

@@ -115,8 +115,9 @@ def check(where: Home, name: str) -> None:
         said = done.stdout.strip() or f"it ended with {done.returncode} and said nothing"
     except subprocess.TimeoutExpired:
         said = f"it has not ended after {_CHECK_SECONDS} s"
-    if not ensure_daemon(where).get("/reef/harness/check", run=run)["seen"]:
-        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint="reef doctor")
+    told = ensure_daemon(where).get("/reef/harness/check", run=run)
+    if not told["seen"]:
+        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint=told["hint"])
 
 
 def _wrapped(where: Home, name: str, place: Place) -> Wrapped:

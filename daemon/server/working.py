@@ -106,11 +106,14 @@ class Working:
         """Follow what has changed on either side. Raises nothing: ``trouble`` says what went wrong."""
         async with self._locks[scenario]:
             made = WorkingCopy(self._home, scenario)
+            if not await asyncio.to_thread(made.exists):  # a person removed the folder
+                self._looked.pop(scenario, None)
+                return Looked(scenario, str(made.root), trouble="the folder is gone")
             try:
                 looked = await self._look(made)
             except ReefError as error:
                 looked = Looked(scenario, str(made.root), trouble=error.message)
-            except OSError as error:  # the folder is gone, or nobody may read it
+            except OSError as error:  # nobody may read it
                 why = f"{error.strerror or error}: {error.filename or made.root}"
                 looked = Looked(scenario, str(made.root), trouble=why)
             self._note(looked)

@@ -54,6 +54,13 @@ def test_a_persons_own_in_the_place_of_reefs(reef_home: Home) -> None:
     assert agent.load(reef_home, "pi").title == "My Pi"
 
 
+@pytest.mark.parametrize("name", ["claude", "claud", "claude-code-cli"])
+def test_a_name_that_means_one_agent_leads_to_it(reef_home: Home, name: str) -> None:
+    with pytest.raises(NotFound) as wrong:
+        agent.load(reef_home, name)
+    assert wrong.value.hint == "--adapter claude-code"
+
+
 @pytest.mark.parametrize("name", ["emacs", "../pi", "", "PI", "x" * 100])
 def test_a_name_that_nobody_has(reef_home: Home, name: str) -> None:
     with pytest.raises(NotFound, match="no adapter is called"):
