@@ -27,12 +27,13 @@ _LARGEST: Final = 15_000
 _LARGER: Final = {Kind.PLAYBOOK: 64_000, Kind.EXTENSION: 200_000}
 _MOST: Final = 200
 _LONGEST_DESCRIPTION: Final = 1024
-#: Fields in the head of a file. Agents read more, some of which permit what a person would be asked for.
-_FIELDS: Final = {Kind.SKILL: ("name", "description", "triggers"), Kind.PROMPT: ("description", "argument-hint")}
+_FIELDS: Final = {"name", "description", "triggers"}
+#: Of a prompt: in an agent's others a tool is allowed, a hook is started, a model is chosen.
+_PROMPT_FIELDS: Final = {"description", "argument-hint"}
 
 #: Marks of what runs by itself in one agent or another, and of what is there to be decoded rather than read.
 _ACTS: Final = (
-    (re.compile(r"!`"), "runs a command where a prompt is expanded (!`…`)"),
+    (re.compile(r"!`|!\{"), "runs a command where a prompt is expanded (!`…` or !{…})"),
     (re.compile(r"\b(?:curl|wget)\s+\S[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), "pipes a download into a shell"),
     (re.compile(r"[A-Za-z0-9+/]{160,}={0,2}"), "holds a long block of encoded data"),
 )
@@ -98,10 +99,10 @@ def _check_form(found: Entry, text: str) -> None:
         harness.mcp(text)
     elif found.kind is Kind.EXTENSION and lfs.is_large(found.path):
         raise ValueError("a file of this name is weights in a release")
+    elif found.kind is Kind.PROMPT:
+        _check_prompt(found.path, text)
     elif found.file == _SKILL_FILE:
         _check_skill(found.path, found.name, text)
-    elif found.kind is Kind.PROMPT and text.startswith("---"):
-        _head(found.path, text, Kind.PROMPT)
 
 
 def _why(path: str) -> str:
@@ -112,23 +113,34 @@ def _why(path: str) -> str:
     return "names are lower-case letters, digits and dashes"
 
 
-def _head(path: str, text: str, kind: Kind) -> dict[str, Any]:
-    """What stands in YAML between the first two lines of ---. An agent passes over a file whose head it cannot read."""
+def _head(path: str, text: str) -> Any:
+    """What stands between the two lines of ``---`` at the beginning; None without them."""
     found = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     try:
-        head: Any = yaml.safe_load(found[1]) if found else None
+        return yaml.safe_load(found[1]) if found else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RecipeError(f"harness/{path}: its head is not YAML: {error}") from None
-    if not isinstance(head, dict):
-        raise RecipeError(f"harness/{path}: a {kind} begins with --- and its {' and '.join(_FIELDS[kind][:2])}")
-    if more := {str(key) for key in head} - set(_FIELDS[kind]):
-        fields = ", ".join(_FIELDS[kind])
-        raise RecipeError(f"harness/{path}: {sorted(more)[0]!r} is not let in; a {kind} has {fields}")
-    return head
+
+
+def _check_prompt(path: str, text: str) -> None:
+    if not text.lstrip().startswith("---"):
+        return
+    head = _head(path, text)
+    if not isinstance(head, dict) or not all(isinstance(value, str) for value in head.values()):
+        raise RecipeError(f"harness/{path}: a prompt's head is lines of NAME: TEXT between two of ---")
+    if more := {str(key) for key in head} - _PROMPT_FIELDS:
+        raise RecipeError(
+            f"harness/{path}: {min(more)!r} is not let in; a prompt's head has {', '.join(sorted(_PROMPT_FIELDS))}",
+            hint="what an agent may do, and with which model, is the person's own to change",
+        )
 
 
 def _check_skill(path: str, folder: str, text: str) -> None:
-    head = _head(path, text, Kind.SKILL)
+    head = _head(path, text)
+    if not isinstance(head, dict):
+        raise RecipeError(f"harness/{path}: a skill begins with ---, then name: {folder} and description: …, then ---")
+    if more := {str(key) for key in head} - _FIELDS:
+        raise RecipeError(f"harness/{path}: {sorted(more)[0]!r} is not let in; a skill has name, description, triggers")
     name, description, triggers = head.get("name"), head.get("description"), head.get("triggers", [])
     if name != folder:
         raise RecipeError(f"harness/{path}: the skill calls itself {name!r}, its folder is {folder!r}")

@@ -142,6 +142,18 @@ def test_an_agents_is_bounded(daemon: RunningDaemon, fields: dict[str, object], 
     assert agent(daemon, "bounds", **fields)[0] == status
 
 
+def test_a_secret_is_no_part_of_an_agents_nor_of_a_reason(daemon: RunningDaemon) -> None:
+    key = f"sk-ant-api03-{'A1b2C3d4' * 11}"
+    status, told = agent(daemon, "secret", files={"memory/key.md": f"The key is {key}.\n"})
+    assert (status, told["error"]["message"]) == (
+        422, "harness/memory/key.md: it holds a secret, which every agent would be told"
+    )  # fmt: skip
+    for propose in (agent, person):
+        _, told = propose(daemon, "secret", files={"rules.md": f"{propose}\n"}, reason=f"as {key} says")
+        assert told["reason"].startswith("as [redacted:")
+    assert daemon.get("/reef/harness?scenario=secret")["release_id"] == "base"
+
+
 def test_only_so_many_of_an_agents_wait(daemon: RunningDaemon) -> None:
     for number in range(8):
         assert agent(daemon, "many", files={"rules.md": f"Rule {number}.\n"})[0] == 201

@@ -65,6 +65,15 @@ def test_links_pipes_and_devices_are_refused_and_not_read(tmp_path: Path) -> Non
     assert all(problem.blocks for problem in seen.problems)
 
 
+def test_what_is_not_reached_is_not_taken_for_removed(tmp_path: Path) -> None:
+    for number in range(2001):
+        put(tmp_path, f"memory/m{number}.md")
+    put(tmp_path, "rules.md")
+    seen = look(tmp_path, ["memory/m0.md", "rules.md"])
+    assert "rules.md" not in seen.files
+    assert seen.unread == {"rules.md"}
+
+
 def test_a_file_without_a_place_is_told_and_blocks_nothing(tmp_path: Path) -> None:
     put(tmp_path, "notes.txt")
     put(tmp_path, "skills/greet.md")
