@@ -1,7 +1,5 @@
 """What a harness may hold: text for an agent to read, and nothing that acts."""
 
-import re
-
 import pytest
 
 from daemon.core.errors import RecipeError
