@@ -10,7 +10,7 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Fault, Provider, Turn, running_provider
+from tests.fakes.provider import Fault, Provider, Turn
 
 ROUTES = {
     "chat": "/v1/chat/completions",
@@ -26,19 +26,7 @@ KINDS = [*TALKS, *((route, "same") for route in ("count", "embeddings", "complet
 EVERY = pytest.mark.parametrize(("route", "model"), KINDS, ids=[f"{route}-{model}" for route, model in KINDS])
 
 
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Iterator[Provider]:
-    one_provider.turns = (Turn("one two three four five six seven eight nine ten " * 20),)
-    one_provider.requests.clear()
-    yield one_provider
-    one_provider.faults.clear()
-    one_provider.pace = 0.0
+TURNS = (Turn("one two three four five six seven eight nine ten " * 20),)
 
 
 @pytest.fixture(scope="module")

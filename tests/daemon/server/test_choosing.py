@@ -1,7 +1,6 @@
 """Scenarios made, changed and removed over HTTP, on a real daemon, restarts included."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,22 +10,9 @@ from adapters.active import Active
 from daemon.core.paths import Home
 from daemon.store.releases import Releases
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Provider, running_provider
 from tests.fakes.releases import ACCEPTED, candidate, released
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
 
 
 def listed(daemon: RunningDaemon) -> dict[str, Any]:

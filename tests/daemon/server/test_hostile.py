@@ -4,7 +4,6 @@ import json
 import re
 import socket
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from daemon.core.paths import Home
 from daemon.server.app import _routes
 from daemon.server.auth import _AGENT_ROUTES
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Provider, Turn, running_provider
+from tests.fakes.provider import Provider, Turn
 from tests.fakes.sockets import elsewhere
 
 CHAT = "/v1/chat/completions"
@@ -29,16 +28,7 @@ ROUTES = sorted(
 )
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("Fine."),)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("Fine."),)
 
 
 def status(daemon: RunningDaemon, method: str, path: str, **headers: str) -> int:

@@ -21,15 +21,12 @@ STREAM = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whol
 PLAIN = "Four."
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider([Turn(PLAIN)]) as running:
-        yield running
+TURNS = [Turn(PLAIN)]
 
 
 @pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    config = provider.config(dialects=["chat", "messages", "responses"])
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    config = one_provider.config(dialects=["chat", "messages", "responses"])
     with running_daemon(module_home, config) as running:
         yield running
 

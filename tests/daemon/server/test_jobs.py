@@ -9,30 +9,27 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Fault, Provider, Turn, running_provider
+from tests.fakes.provider import Fault, Provider, Turn
 from tests.fakes.recipes import hostile
 
 COVERS = ("daemon/server/learning.py", "daemon/server/answers.py")
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("One sentence."),)) as running:
-        yield running
+TURNS = (Turn("One sentence."),)
 
 
 @pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
     go = module_home.root / "go"
     hostile(module_home.root, "waits", f"while not os.path.exists({str(go)!r}): time.sleep(0.05)")
     config = f"""
 server: {{port: 0}}
 engine: p
 engines:
-  p: {{base_url: "{provider.url}/v1", key: "env:REEF_TEST_KEY"}}
-  theirs: {{base_url: "{provider.url}/v1"}}
-  claude: {{base_url: "{provider.url}/v1", api: anthropic, key: "env:REEF_TEST_KEY"}}
+  p: {{base_url: "{one_provider.url}/v1", key: "env:REEF_TEST_KEY"}}
+  theirs: {{base_url: "{one_provider.url}/v1"}}
+  claude: {{base_url: "{one_provider.url}/v1", api: anthropic, key: "env:REEF_TEST_KEY"}}
 models: {{theirs: theirs, claude: claude}}
 """
     with running_daemon(module_home, config, environment={"REEF_TEST_KEY": "provider-key"}) as running:

@@ -10,7 +10,7 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Fault, Provider, Turn, running_provider
+from tests.fakes.provider import Fault, Provider, Turn
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
@@ -21,18 +21,7 @@ COMMENT = b": keep-alive\n\n"  # clients of Responses take no event before the f
 SILENCE = 0.03
 
 
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider((Turn("Hello after a while."),)) as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Iterator[Provider]:
-    one_provider.requests.clear()
-    yield one_provider
-    one_provider.faults.clear()
-    one_provider.pace, one_provider.gzip, one_provider.framing = 0.0, False, "plain"
+TURNS = (Turn("Hello after a while."),)
 
 
 @pytest.fixture(scope="module")

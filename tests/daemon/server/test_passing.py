@@ -12,19 +12,7 @@ from daemon.core.paths import Home
 from daemon.server.protocol import dated
 from daemon.server.proxy import passes
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Fault, Provider, running_provider
-
-
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Provider:
-    one_provider.requests.clear()
-    return one_provider
+from tests.fakes.provider import Fault, Provider
 
 
 @pytest.fixture(scope="module")

@@ -1,29 +1,18 @@
 """A Responses client that sends only what is new goes on with a provider that keeps no conversations."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Call, Provider, Turn, running_provider
+from tests.fakes.daemon import RunningDaemon
+from tests.fakes.provider import Call, Provider, Turn
 
 RESPONSES = "/v1/responses"
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("First."),)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("First."),)
 
 
 def ask(daemon: RunningDaemon, text: str, before: str | None = None, **headers: str) -> tuple[int, dict[str, Any]]:

@@ -1,7 +1,6 @@
 """What a person and what an agent may propose for a harness, and what becomes of it, on a real daemon."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,22 +8,13 @@ import pytest
 from daemon.core.paths import Home
 from tests.fakes import chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, Turn, running_provider
+from tests.fakes.provider import Provider, Turn
 
 HERE = "/reef/harness/proposals"
 RULE = {"files": {"rules.md": "Be brief.\n"}}
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("An answer."),)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("An answer."),)
 
 
 def person(daemon: RunningDaemon, scenario: str, **fields: object) -> tuple[int, Any]:

@@ -25,20 +25,7 @@ LAST = {CHAT: b"[DONE]", MESSAGES: b"message_stop", RESPONSES: b"response.comple
 STREAM = pytest.mark.parametrize("stream", [True, False])
 
 
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Iterator[Provider]:
-    """The provider, behaving well again after each test."""
-    one_provider.turns = (Turn("Hello from the provider."),)
-    one_provider.requests.clear()
-    yield one_provider
-    one_provider.faults.clear()
-    one_provider.pace, one_provider.gzip, one_provider.framing, one_provider.echo = 0.0, False, "plain", False
+TURNS = (Turn("Hello from the provider."),)
 
 
 @pytest.fixture(scope="module")

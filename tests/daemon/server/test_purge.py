@@ -1,28 +1,17 @@
 """Forgetting over HTTP: a plan, then progress and what went; and the log that says so."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, Turn, running_provider
+from tests.fakes.daemon import RunningDaemon, until
+from tests.fakes.provider import Turn
 
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("Certainly."),)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("Certainly."),)
 
 
 def say(daemon: RunningDaemon, text: str, **headers: str) -> str:

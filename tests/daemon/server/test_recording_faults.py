@@ -13,15 +13,12 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, Turn, running_provider
+from tests.fakes.provider import Provider, Turn
 
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("An answer."),)) as running:
-        yield running
+TURNS = (Turn("An answer."),)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Releases over HTTP, on a real daemon whose store another process has put candidates into."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,25 +11,8 @@ from daemon.core.paths import Home
 from daemon.core.releases import PERSON, ReleaseState, Verdict
 from daemon.store.releases import Releases
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, running_provider
+from tests.fakes.provider import Provider
 from tests.fakes.releases import ACCEPTED, candidate, judged, released
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def store(daemon: RunningDaemon) -> Releases:
-    return Releases.open(daemon.home)
 
 
 def ask(daemon: RunningDaemon, scenario: str) -> str:

@@ -1,28 +1,16 @@
 """``/metrics`` of a daemon that works: every family, for whoever may see it."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 from tests.fakes.prometheus import Metric, parse
-from tests.fakes.provider import Fault, Provider, Turn, running_provider
+from tests.fakes.provider import Fault, Provider, Turn
 
 CHAT = "/v1/chat/completions"
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "count me"}]}
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("Counted."),)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("Counted."),)
 
 
 def scrape(daemon: RunningDaemon) -> dict[str, Metric]:

@@ -37,17 +37,7 @@ PAIRS = [
 ENGINES = pytest.mark.parametrize(("path", "engine"), PAIRS)
 
 
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider((Turn("Hello after a while."),)) as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Iterator[Provider]:
-    yield one_provider
-    one_provider.faults.clear()
-    one_provider.pace = 0.0
+TURNS = (Turn("Hello after a while."),)
 
 
 @pytest.fixture(scope="module")

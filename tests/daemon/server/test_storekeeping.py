@@ -1,7 +1,6 @@
 """``POST /reef/releases/gc`` and ``/push``: done, told, and in the audit log before the answer."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,25 +9,8 @@ from daemon.core.paths import Home
 from daemon.core.releases import ReleaseState, Verdict
 from daemon.store.releases import Releases
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Provider, running_provider
+from tests.fakes.provider import Provider
 from tests.fakes.releases import candidate, judged, released
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config()) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def store(daemon: RunningDaemon) -> Releases:
-    return Releases.open(daemon.home)
 
 
 def turned_down(store: Releases, job: str) -> None:

@@ -15,7 +15,7 @@ from daemon.core.paths import Home
 from daemon.core.records import Dialect
 from daemon.server.translation import upstream_headers
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Call, Fault, Provider, Turn, running_provider
+from tests.fakes.provider import Call, Fault, Provider, Turn
 
 COVERS = ("daemon/server/rendering.py",)
 CHAT, MESSAGES, RESPONSES, _ = Dialect
@@ -30,19 +30,7 @@ TWO = Turn("Look:", (Call("bash", {"command": "ls"}), Call("bash", {"command": "
 PIXEL = "iVBORw0KGgo="
 
 
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Iterator[Provider]:
-    one_provider.turns = (TWO, Turn("Done."))
-    one_provider.requests.clear()
-    yield one_provider
-    one_provider.faults.clear()
-    one_provider.framing, one_provider.gzip, one_provider.reply = "plain", False, None
+TURNS = (TWO, Turn("Done."))
 
 
 @pytest.fixture(scope="module")

@@ -10,21 +10,18 @@ import pytest
 from daemon.core.paths import Home
 from tests.daemon.server.test_feed import Following
 from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Fault, Provider, Turn, bash, running_provider, until
+from tests.fakes.provider import Fault, Provider, Turn, bash, until
 
 SECRET = "sk-proj-abcdefghij0123456789klmnop"
 PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with running_provider((Turn("Hello from the provider.", (bash("ls"),), "Let me think."),)) as running:
-        yield running
+TURNS = (Turn("Hello from the provider.", (bash("ls"),), "Let me think."),)
 
 
 @pytest.fixture(scope="module")
-def daemon(module_home: Home, provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, provider.config(dialects=["chat", "messages"])) as running:
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    with running_daemon(module_home, one_provider.config(dialects=["chat", "messages"])) as running:
         yield running
 
 

@@ -1,0 +1,41 @@
+"""A provider that a module's tests share, and a daemon on it; each test finds the provider as it began.
+
+A module says what its provider answers (``TURNS``), or has a ``daemon`` of its own on ``one_provider``.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from daemon.core.paths import Home
+from daemon.store.releases import Releases
+from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.provider import Provider, running_provider
+
+
+@pytest.fixture(scope="module")
+def one_provider(request: pytest.FixtureRequest) -> Iterator[Provider]:
+    turns = getattr(request.module, "TURNS", None)
+    with running_provider(turns) if turns else running_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def provider(one_provider: Provider) -> Iterator[Provider]:
+    turns = one_provider.turns
+    one_provider.requests.clear()
+    yield one_provider
+    one_provider.faults.clear()
+    one_provider.turns, one_provider.reply, one_provider.echo = turns, None, False
+    one_provider.pace, one_provider.gzip, one_provider.framing = 0.0, False, "plain"
+
+
+@pytest.fixture(scope="module")
+def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    with running_daemon(module_home, one_provider.config()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def store(daemon: RunningDaemon) -> Releases:
+    return Releases.open(daemon.home)
