@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ PIP_FLAGS: Final = ("--no-compile", "--disable-pip-version-check", "--no-input",
 PIP: Final = (sys.executable, "-m", "pip", "--python")
 #: Where a person's own configuration of pip may lie, as pip looks.
 _PIP_FILES: Final = (".config/pip/pip.conf", ".pip/pip.conf")
+_CONTROL: Final = re.compile(r"[\0-\x1f]")
 PIP_CHECKED: Final = ("--no-deps", "--require-hashes")
 
 
@@ -51,6 +53,7 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
     with locked(plan.home / plan.lock, lambda: say(f"{plan.adapter} is being installed already; waiting")) as lock:
         links = _links(plan)
         _apply(plan, links, say, lock)
+    say(f"waiting for a first request of {plan.adapter} to reach Reef")
     _check(plan)
     say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
 
@@ -90,9 +93,11 @@ def _check(plan: InstallPlan) -> None:
             hint="reef status",
         ) from error
     if done.returncode != 0:
+        said, _, hint = done.stderr.strip().partition("\n  hint: ")
         raise ReefError(
-            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n{done.stderr.strip()}",
-            hint="reef doctor",
+            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n"
+            f"{said.removeprefix('error: ')}",
+            hint=hint or "reef doctor",
         )
 
 
@@ -104,6 +109,8 @@ def _links(plan: InstallPlan) -> list[tuple[str, str]]:
         return [(path, target) for path, target in links if Path(path).is_absolute() and Path(path).is_symlink()]
     folder = Path.home() / ".local" / "bin"
     path, target = folder / Path(plan.wrapper).name, plan.home / plan.wrapper
+    if _CONTROL.search(f"{path}{target}"):
+        raise Conflict(f"{str(path)!r} or {str(target)!r} fits no line of a receipt", hint="install without --link")
     if not folder.is_dir():
         raise NotFound(f"there is no {folder} for the link", hint=f"mkdir -p {folder}, and put it on PATH")
     if path.is_symlink() and path.readlink() == target:
@@ -139,7 +146,8 @@ def _packages(plan: InstallPlan, say: Callable[[str], None], lock: int) -> None:
 
 
 def _npm(plan: InstallPlan, private: Path, lock: int) -> None:
-    command = [str(plan.installer), "install", "--prefix", str(plan.root), *NPM_FLAGS, *plan.specs]
+    prefix = plan.root.resolve()  # through a link npm takes its own folder for somebody else's, and tidies up in it
+    command = [str(plan.installer), "install", "--prefix", str(prefix), *NPM_FLAGS, *plan.specs]
     _run("npm", command, lock, _npm_environment(private), hint="npm ping")
 
 
@@ -191,11 +199,13 @@ def _run(what: str, command: list[str], lock: int, environment: dict[str, str], 
 def _check_integrity(plan: InstallPlan) -> None:
     """Nothing of the packages has run yet."""
     modules = plan.root / "node_modules"
-    lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
+    lock = {}
+    with suppress(OSError, ValueError):
+        lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
     for package in plan.packages:
         found = lock.get(f"node_modules/{package.name}", {}).get("integrity")
         if found != package.integrity:
-            shutil.rmtree(modules)
+            shutil.rmtree(modules, ignore_errors=True)
             raise Untrusted(
                 f"npm brought another {package.spec} than the one that Reef knows: {found}",
                 hint="npm config get registry",

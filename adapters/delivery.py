@@ -39,9 +39,18 @@ class Delivery(NamedTuple):  # not a dataclass: see daemon.core.paths.Home
         named = ("release_id", "number", "kind", "reason", "verdict")
         return {name: getattr(self, name) for name in named}
 
+    def said(self) -> str:
+        """The same in a line: ``release r3 · rule added: … · accepted 9-0``."""
+        return " · ".join(part for part in (f"release {short(self.release_id)}", self.reason, self.verdict) if part)
+
     def dump(self) -> str:
         """As kept beside a release, so that it can be checked again without the daemon."""
         return json.dumps(self._asdict(), sort_keys=True)
+
+
+def short(release_id: str) -> str:
+    """``r3`` of ``r3-0123abcd``."""
+    return release_id.partition("-")[0]
 
 
 def parse(told: Mapping[str, Any]) -> Delivery:

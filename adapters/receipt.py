@@ -50,13 +50,13 @@ def text(plan: "InstallPlan", links: Iterable[tuple[str, str]]) -> str:
 
 
 def write(plan: "InstallPlan", links: Iterable[tuple[str, str]]) -> None:
-    write_private(plan.home / plan.receipt, text(plan, links).encode())
+    write_private(plan.home / plan.receipt, os.fsencode(text(plan, links)))
 
 
 def read(home: Path, adapter: str) -> Receipt | None:
     """The receipt of an adapter; None where nothing, or only a part, is installed."""
     try:
-        lines = (home / "agents" / adapter / "receipt").read_text().splitlines()
+        lines = os.fsdecode((home / "agents" / adapter / "receipt").read_bytes()).removesuffix("\n").split("\n")
     except OSError:
         return None
     if len(lines) < 2 or not lines[0].startswith(_HEAD) or not lines[1].startswith(_PACKAGES):
@@ -66,11 +66,18 @@ def read(home: Path, adapter: str) -> Receipt | None:
     for line in lines[2:]:
         if line.startswith(_LINK):
             target, _, path = line.removeprefix(_LINK).partition("\t")
-            links[path] = target
+            if _is_ours(adapter, path) or (path.startswith("/") and Path(target).is_relative_to(home)):
+                links[path] = target
         else:
             digest, _, path = line.partition("  ")
-            files[path] = digest
+            if _is_ours(adapter, path):
+                files[path] = digest
     return Receipt(adapter, tuple(lines[1].removeprefix(_PACKAGES).split()), links, files)
+
+
+def _is_ours(adapter: str, path: str) -> bool:
+    """Whatever somebody wrote into a receipt, nothing else is taken away."""
+    return path.startswith((f"agents/{adapter}/", "bin/")) and ".." not in path.split("/")
 
 
 def uninstall(home: Path, adapter: str) -> list[str]:
@@ -102,20 +109,27 @@ def uninstall(home: Path, adapter: str) -> list[str]:
 
 
 def erase(folder: Path) -> None:
-    """A folder of ours that nothing else vouches for, read-only releases in it included."""
+    """A folder of ours that nothing else vouches for, read-only releases in it included; of a link, the link."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
     for place, _, _ in os.walk(folder):
         Path(place).chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _taken(path: Path, digest: str) -> bool | None:
-    """Remove a file that is as it was installed. False: it was changed and stays; None: there is none."""
+    """Remove a file that is as it was installed. False: it was changed, or cannot be read, and stays; None: there is
+    none."""
     if not path.is_file() or path.is_symlink():
         return None
-    if _digest(path) != digest:
-        return False
-    path.unlink()
-    return True
+    try:
+        same = _digest(path) == digest
+    except PermissionError:
+        same = False
+    if same:
+        path.unlink()
+    return same
 
 
 def _levels(home: Path, folders: Iterable[Path]) -> list[list[Path]]:

@@ -6,6 +6,7 @@ files would lie after a reboot. Whoever starts next sweeps what no process holds
 """
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -13,13 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from adapters import template
+from adapters import edits, template
 from adapters.agent import Adapter, Mode
 from adapters.template import Source
+from daemon.core.errors import ConfigError, NotFound
 from daemon.core.locks import is_locked, locked
 from daemon.core.paths import private_directory, write_private
 
 _LOCK: Final = "lock"
+#: How the names of runs begin, see `daemon.core.ids`.
+_RUNS: Final = ("run", "check")
 _SHELF_LINK: Final = "release"
 
 
@@ -43,6 +47,11 @@ class Place(NamedTuple):
         return self.root / "user"
 
     @property
+    def edited(self) -> Path:
+        """What they changed of the files that Reef rendered, see `adapters.edits`."""
+        return self.root / "edited"
+
+    @property
     def active(self) -> Path:
         """Which release each scenario's next run takes, see `adapters.active`."""
         return self.root / "active.json"
@@ -64,6 +73,21 @@ class Place(NamedTuple):
         return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn", *cut
 
 
+def installation(place: Place, name: str) -> dict[str, Any]:
+    """What install.json says. Raises NotFound where the adapter is not installed, ConfigError where it says nothing."""
+    again = f"reef harness install --adapter {name}"
+    try:
+        found: dict[str, Any] = json.loads(place.install.read_bytes())
+    except (OSError, ValueError):
+        raise NotFound(f"{name} is not installed", hint=again) from None
+    words = found.get("command") if isinstance(found, dict) else None
+    said = {"mode": "isolated", **found} if words else {}
+    needed = [said.get(name) for name in ("scenario", "upgrade", "version", "mode")]
+    if not isinstance(words, list) or not all(isinstance(one, str) for one in (*words, *needed)):
+        raise ConfigError(f"{place.install} does not say what was chosen", hint=again)
+    return found
+
+
 @contextmanager
 def turn(place: Place) -> Iterator[None]:
     """One start at a time decides what is on the shelf and which sessions live; it takes milliseconds."""
@@ -83,9 +107,12 @@ def living(place: Place) -> dict[str, str]:
 
 
 def sweep(place: Place) -> dict[str, str]:
-    """`living`, after removing the directories of all other runs."""
+    """`living`, after removing the directories of all other runs, but for what a person changed in them."""
     for directory in _directories(place):
         if not _lives(directory):
+            with suppress(OSError):
+                for path in edits.of_session(directory, directory / _SHELF_LINK):
+                    edits.keep(path, place.edited / directory.name / path.relative_to(directory))
             shutil.rmtree(directory, ignore_errors=True)
     return living(place)
 
@@ -123,6 +150,7 @@ def begin(place: Place, run: str, folder: Path, *, adapter: Adapter, mode: Mode,
         if name.endswith("/"):
             private_directory(place.user / name)
         (directory / name.rstrip("/")).symlink_to(place.user / name)
+    edits.remember(directory, (name for name in mode.session if name not in mode.open))
     return Begun(variables(mode.environment, values), _arguments(mode, directory, values))
 
 
@@ -166,7 +194,9 @@ def _private(path: str, flags: int) -> int:
 
 
 def _directories(place: Place) -> list[Path]:
-    return sorted(entry for entry in place.sessions.iterdir() if entry.is_dir()) if place.sessions.is_dir() else []
+    """Whatever else lies there, where the folder is a link, is nobody's run."""
+    found = place.sessions.iterdir() if place.sessions.is_dir() else ()
+    return sorted(entry for entry in found if entry.is_dir() and entry.name.startswith(_RUNS))
 
 
 def _hold(path: Path) -> None:

@@ -7,31 +7,32 @@ session reads never changes. `.release.json` inside is what the daemon delivered
 import hashlib
 import json
 import os
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from adapters import delivery, receipt
+from adapters import delivery, edits, receipt
 from adapters.delivery import Delivery
 from daemon.core.errors import Untrusted
 from daemon.core.paths import private_directory
 
 _DELIVERED: Final = ".release.json"
 _KEPT: Final = 3
+_OURS: Final = re.compile(r"\.new-.*|(?:base|r[0-9]+-[0-9a-f]{8})-[0-9a-f]{16}")
 
 
 def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
     """The folder that holds exactly these files: the one there is, or a new one, made whole before it has its name.
-    One that was tampered with is replaced. Call it with the turn held."""
+    One that somebody changed is replaced, and kept (`adapters.edits`). Call it with the turn held."""
     whole = {**files, _DELIVERED: told.dump()}
-    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-    folder = shelf / f"{told.release_id}-{digest[:16]}"
+    folder = shelf / f"{told.release_id}-{_digest(whole)}"
     if folder.is_dir():
         if _read(folder) == whole:
             os.utime(folder)  # used just now: `prune` goes by that
             return folder
-        receipt.erase(folder)
+        edits.keep(folder, shelf.with_name("edited") / folder.name)
     private_directory(shelf)
     made = shelf / f".new-{folder.name}"  # with the turn held, what has this name already is a start's that was killed
     if made.is_dir():
@@ -57,17 +58,26 @@ def find(shelf: Path, release_id: str, scenario: str) -> Delivery | None:
     return None
 
 
-def prune(shelf: Path, used: Collection[str], ids: Collection[str] = ()) -> None:
+def prune(shelf: Path, used: Collection[str], ids: Collection[str] = (), *, spared: int = _KEPT) -> None:
     """Take away what no session reads: folders whose names are not in ``used`` nor their releases in ``ids``, but the
-    three newest of them, and what a start that was killed left half made."""
+    newest of them, and what a start that was killed left half made. What somebody changed is kept."""
     if not shelf.is_dir():
         return
-    spare = (entry for entry in shelf.iterdir() if not (entry.name in used or entry.name.rpartition("-")[0] in ids))
+    ours = (entry for entry in shelf.iterdir() if _OURS.fullmatch(entry.name))
+    spare = (entry for entry in ours if not (entry.name in used or entry.name.rpartition("-")[0] in ids))
     folders = sorted(spare, key=_age)
     cut = [entry for entry in folders if entry.name.startswith(".")]
     whole = [entry for entry in folders if not entry.name.startswith(".")]
-    for folder in [*cut, *whole[_KEPT:]]:
+    for folder in whole[spared:]:
+        found = _read(folder)
+        if found is None or folder.name.rpartition("-")[2] != _digest(found):
+            edits.keep(folder, shelf.with_name("edited") / folder.name)
+    for folder in [*cut, *whole[spared:]]:
         receipt.erase(folder)
+
+
+def _digest(whole: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _age(folder: Path) -> int:

@@ -5,7 +5,6 @@ good release of this machine and says so; only where there is none does it refus
 terminal, signals and the exit code are the agent's own.
 """
 
-import json
 import math
 import os
 import shlex
@@ -17,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from adapters import active, agent, delivery, rendering, session, shelf
+from adapters import active, agent, delivery, edits, rendering, session, shelf
 from adapters.active import Active
 from adapters.agent import Adapter, Mode
 from adapters.delivery import Delivery
 from adapters.session import Place
-from daemon.core.errors import NotFound, ReefError, Unreachable, UsageError
+from daemon.core.errors import ReefError, Unreachable, UsageError
 from daemon.core.ids import new_id
 from daemon.core.paths import Home, home
 from reef_cli import declared, diagnostics, proxies
@@ -115,13 +114,14 @@ def check(where: Home, name: str) -> None:
         said = done.stdout.strip() or f"it ended with {done.returncode} and said nothing"
     except subprocess.TimeoutExpired:
         said = f"it has not ended after {_CHECK_SECONDS} s"
-    if not ensure_daemon(where).get("/reef/harness/check", run=run)["seen"]:
-        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint="reef doctor")
+    told = ensure_daemon(where).get("/reef/harness/check", run=run)
+    if not told["seen"]:
+        raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint=told["hint"])
 
 
 def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
     adapter = agent.load(where, name)
-    chosen = installation(Place(where.agents / name), name)
+    chosen = session.installation(Place(where.agents / name), name)
     return Wrapped(where, place, adapter, adapter.mode(chosen.get("mode", "isolated")), chosen)
 
 
@@ -141,6 +141,7 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
+        known = edits.kept(place.edited)
         used = session.sweep(place)
         folder = shelf.put(place.shelf, chosen.told, chosen.files)
         shelf.prune(place.shelf, {*used.values(), folder.name}, active.releases(place.active))
@@ -148,6 +149,10 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         seal = delivery.seal(chosen.told, key_of(where))
         now = Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal)
         active.save(place.active, wrapped.scenario, now)
+        edited = edits.kept(place.edited) - known
+    for path in sorted(edited):
+        diagnostics.say(f"Reef: what was changed of {adapter.title}'s files by hand is not used, and kept in {path}")
+        diagnostics.say(f"  hint: reef harness edit --scenario {wrapped.scenario} changes them for every run")
     before = [] if arguments and arguments[0] in adapter.plain else begun.arguments
     told = {"REEF_HOME": str(where.root), "REEF_RUN": run, "REEF_SCENARIO": wrapped.scenario}
     return command[0], [*command, *before, *arguments], _environment({**begun.environment, **told})
@@ -161,15 +166,6 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 def _changed(environment: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
     found = {**environment, **changes}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def installation(place: Place, name: str) -> dict[str, Any]:
-    """What install.json says. Raises NotFound where the adapter is not installed."""
-    try:
-        found: dict[str, Any] = json.loads(place.install.read_bytes())
-    except (OSError, ValueError):
-        raise NotFound(f"{name} is not installed", hint=f"reef harness install --adapter {name}") from None
-    return found
 
 
 def key_of(where: Home) -> Path:
@@ -228,25 +224,16 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
         return upgrade == "auto"
     if not diagnostics.watched():
         return False
-    diagnostics.say(f"Reef: {said(head)} (you run {short(last.release_id)})")
+    diagnostics.say(f"Reef: {head.said()} (you run {delivery.short(last.release_id)})")
     diagnostics.ask("Use it from now on? [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def said(told: Delivery) -> str:
-    """A release in a line: ``release r3 · rule added: … · accepted 9-0``."""
-    return " · ".join(part for part in (f"release {short(told.release_id)}", told.reason, told.verdict) if part)
-
-
-def short(release_id: str) -> str:
-    return release_id.partition("-")[0]
 
 
 def _notice(chosen: Chosen) -> str | None:
     """What an agent tells that has a place for it on its screen."""
     if chosen.newer:
-        return visible(f"Reef: {said(chosen.newer)} · reef harness update takes it")
-    return visible(f"Reef: {said(chosen.told)}") if chosen.activated else None
+        return visible(f"Reef: {chosen.newer.said()} · reef harness update takes it")
+    return visible(f"Reef: {chosen.told.said()}") if chosen.activated else None
 
 
 def _warn(error: ReefError, kept: Delivery) -> None:
@@ -254,7 +241,7 @@ def _warn(error: ReefError, kept: Delivery) -> None:
     if error.hint:
         diagnostics.say(f"  hint: {error.hint}")
     what = "will answer once the daemon runs" if isinstance(error, Unreachable) else "stays in use"
-    diagnostics.say(f"  release {short(kept.release_id)} {what}")
+    diagnostics.say(f"  release {delivery.short(kept.release_id)} {what}")
 
 
 def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core import harness
-from daemon.core.errors import Conflict, UsageError
+from daemon.core.errors import Conflict, RecipeError, UsageError
 from daemon.core.harness import Kind
 from daemon.core.learning import TaskSet
 from daemon.core.releases import Candidate, Release, ReleaseState
@@ -45,11 +45,11 @@ async def propose(request: Request) -> Response:
     """
     daemon, data = runtime(request), await body(request)
     scenario, proposal = scenario_of(request, data), _proposal(data)
-    proposal = replace(proposal, scenario=scenario)
+    proposal = replace(proposal, scenario=scenario, reason=_redacted(daemon, proposal.reason))
     if request.scope["reef.control"]:
         kept = await publish.propose(daemon, proposal)
         return answer(_told(kept) | {"acts": await read(daemon.releases.acts, kept)}, 201)
-    _check_agents(proposal)
+    _check_agents(daemon, proposal)
     head = (await read(daemon.releases.standing, scenario)).id
     if proposal.parent not in (None, head):
         raise Conflict(f"the head of {scenario!r} is {head}, not {proposal.parent}", hint="GET /reef/harness")
@@ -93,7 +93,11 @@ def _routing(data: dict[str, Any]) -> dict[str, str] | None:
     return routing
 
 
-def _check_agents(proposal: Proposal) -> None:
+def _redacted(daemon: Runtime, text: str) -> str:
+    return daemon.redactor.redact(text.encode("utf-8", "replace"))[0].decode()
+
+
+def _check_agents(daemon: Runtime, proposal: Proposal) -> None:
     """Raises UsageError, RecipeError for what an agent may not propose."""
     size = sum(len(text.encode("utf-8", "replace")) for text in proposal.harness.values() if text)
     if proposal.routing is not None:
@@ -110,6 +114,11 @@ def _check_agents(proposal: Proposal) -> None:
             texts.check_place(path)
         else:
             texts.check(path, text)
+            if _redacted(daemon, text) != text:
+                raise RecipeError(
+                    f"harness/{path}: it holds a secret, which every agent would be told",
+                    hint="say where it is found, not what it is",
+                )
 
 
 def _told(kept: Release) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """Applying a plan: what is run, what is written, and that nothing outside Reef's home is touched."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from adapters import apply, receipt
+from adapters import apply, receipt, script
 from adapters.agent import Package
 from adapters.plan import InstallPlan
 from daemon.core.errors import Conflict, NotFound, ReefError, Untrusted
@@ -21,6 +22,18 @@ def test_it_installs_pinned_versions_and_says_what_and_how_much(plan: InstallPla
     assert "--ignore-scripts" in call
 
 
+def test_npm_is_told_where_its_folder_really_is(tmp_path: Path, npm: Path, user: Path) -> None:
+    """With a link in its prefix it takes the folder for another project's, and removes what it installs there."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "reef").symlink_to("disk")
+    plan = make_plan(tmp_path / "reef", npm)
+    apply.apply(plan, lambda _: None)
+    real = str((tmp_path / "disk").resolve() / plan.folder)
+    receipt.uninstall(plan.home, "agent")
+    subprocess.run(["sh"], input=script.script(plan), text=True, capture_output=True, check=True)
+    assert [call.split()[2] for call in (npm.parent / "npm.calls").read_text().splitlines()] == [real, real]
+
+
 def test_files_are_private_and_rewritten_each_time(plan: InstallPlan, install: Apply) -> None:
     install()
     file, wrapper = (plan.home / planned.path for planned in plan.files)
@@ -35,7 +48,10 @@ def test_files_are_private_and_rewritten_each_time(plan: InstallPlan, install: A
 def test_what_is_installed_is_not_installed_again(plan: InstallPlan, npm: Path, install: Apply) -> None:
     install()
     assert apply.is_installed(plan)
-    assert len(install()) == 1
+    assert install() == [
+        "waiting for a first request of agent to reach Reef",
+        f"agent 1.2.3 is installed; run it: {plan.home}/bin/reef-agent",
+    ]
     assert len((npm.parent / "npm.calls").read_text().splitlines()) == 1
 
 
@@ -91,6 +107,13 @@ def test_another_archive_is_refused_before_it_runs(
         install()
     assert not apply.is_installed(plan)
     assert not (plan.root / "node_modules").exists()
+
+
+def test_an_npm_that_says_yes_and_brings_nothing(plan: InstallPlan, npm: Path, install: Apply) -> None:
+    npm.write_text("#!/bin/sh\n")
+    with pytest.raises(Untrusted, match="another the-agent@1"):
+        install()
+    assert not apply.is_installed(plan)
 
 
 def test_it_is_not_installed_before_it_has_asked_reef(
@@ -154,7 +177,7 @@ def test_pip_gets_an_environment_of_its_own(tmp_path: Path, user: Path, wheels: 
     assert not list(plan.root.rglob("*.pyc"))
     assert (tree(user), (plan.root / "private").exists()) == (before, False)
     apply.apply(plan, said.append)
-    assert len(said) == 3
+    assert len(said) == 5
     assert receipt.uninstall(plan.home, "agent") == []
     assert not plan.root.exists()
 

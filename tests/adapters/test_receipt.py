@@ -1,5 +1,7 @@
 """The receipt: checkable without Reef, and the only thing an uninstall believes."""
 
+import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -23,6 +25,7 @@ def test_it_lists_every_file_and_sha256sum_can_check_it(plan: InstallPlan, insta
 
 
 def test_uninstall_leaves_the_home_as_it_was(tmp_path: Path, npm: Path, user: Path) -> None:
+    """BUGS B109."""
     plan = make_plan(tmp_path / "reef", npm, link=True)
     plan.home.mkdir(mode=0o700)
     (plan.home / "agents").mkdir(mode=0o700)
@@ -103,3 +106,48 @@ def test_erasing_takes_read_only_folders_too(tmp_path: Path) -> None:
     inner.parent.chmod(0o500)
     receipt.erase(tmp_path / "a")
     assert not (tmp_path / "a").exists()
+
+
+def test_what_somebody_wrote_into_it_takes_nothing_else_away(
+    tmp_path: Path, plan: InstallPlan, user: Path, install: Apply
+) -> None:
+    install()
+    mine, link = plan.home / "store.db", user / ".local" / "bin" / "mine"
+    mine.write_text("mine")
+    link.symlink_to(mine)
+    digest = hashlib.sha256(b"mine").hexdigest()
+    with (plan.home / plan.receipt).open("ab") as file:
+        for path in (mine, "store.db", "agents/agent/../../store.db", "bin/../store.db", "agents/other/x"):
+            file.write(f"{digest}  {path}\n".encode())
+        file.write(f"# link\t{mine}\tstore\n# link\t{tmp_path}\t{link}\nrubbish\n".encode() + b"\xff\n")
+    link.unlink()
+    link.symlink_to(tmp_path)
+    assert receipt.uninstall(plan.home, "agent") == []
+    assert (mine.read_text(), link.is_symlink(), plan.root.exists()) == ("mine", True, False)
+
+
+def test_names_that_are_no_text_or_look_like_two_lines(plan: InstallPlan, install: Apply) -> None:
+    (plan.root / "node_modules").mkdir(parents=True)
+    for name in (b"\xff", "a\u2028b\x0bc\x85d".encode()):
+        Path(os.fsdecode(os.fsencode(plan.root / "node_modules") + b"/" + name)).write_text("x")
+    install()
+    assert receipt.uninstall(plan.home, "agent") == []
+    assert not plan.root.exists()
+
+
+def test_what_cannot_be_read_stays_and_the_rest_goes(plan: InstallPlan, install: Apply) -> None:
+    install()
+    folder = plan.root / "node_modules" / "the-agent" / "lib"
+    unread = folder / "file with spaces.js"
+    unread.chmod(0)
+    kept = receipt.uninstall(plan.home, "agent")
+    assert kept == ([] if os.access(unread, os.R_OK) or not unread.exists() else [str(unread)])
+    assert not (plan.home / plan.receipt).exists()
+
+
+def test_of_a_link_only_the_link_is_erased(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir(mode=0o755)
+    (tmp_path / "mine" / "file").touch()
+    (tmp_path / "link").symlink_to("mine")
+    receipt.erase(tmp_path / "link")
+    assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["mine", "file"]

@@ -10,6 +10,7 @@ import pytest
 
 from adapters import apply, receipt, script
 from adapters.plan import InstallPlan
+from daemon.core.errors import Conflict
 from daemon.core.locks import is_locked
 from tests.adapters.conftest import make_pip_plan, make_plan, tree
 from tests.fakes.daemon import until
@@ -80,6 +81,7 @@ def test_it_leaves_the_tree_that_apply_leaves(tmp_path: Path, npm: Path, user: P
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_homes_are_only_names(tmp_path: Path, npm: Path, user: Path, name: str) -> None:
+    """BUGS B211, B212, B214."""
     (tmp_path / "there").mkdir()
     plan = make_plan(tmp_path / "there" / name, npm)
     done = run(script.script(plan))
@@ -216,6 +218,15 @@ def test_the_link_never_replaces_what_is_there(tmp_path: Path, npm: Path, user: 
     assert "is not this Reef's" in done.stderr
     assert own.read_text() == "mine"
     assert not (tmp_path / "reef").exists()
+
+
+def test_a_link_that_fits_no_line_of_the_receipt_is_not_made(tmp_path: Path, npm: Path, user: Path) -> None:
+    plan = make_plan(tmp_path / "new\nline", npm, link=True)
+    with pytest.raises(Conflict, match="fits no line of a receipt"):
+        apply.apply(plan, lambda _: None)
+    done = run(script.script(plan))
+    assert (done.returncode, "fits no line of a receipt" in done.stderr) == (1, True)
+    assert not list((user / ".local" / "bin").iterdir())
 
 
 def test_by_pip_it_leaves_the_tree_that_apply_leaves(tmp_path: Path, user: Path, wheels: Path) -> None:

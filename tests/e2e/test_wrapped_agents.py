@@ -237,9 +237,11 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
     before = len(installed.sessions())
     done = installed.run(work, *told.again, "and again")
     assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
-    kept = "Use uv, not pip" in installed.told()  # Claude Code keeps a conversation's first rules
+    kept = told.adapter in ("claude-code", "codex")  # they go on with the rules that the conversation began with
+    assert [words in installed.told() for words in ("Use uv, not pip", "Be brief")] == [kept, not kept]
     assert installed.requests()[-1][2]["release"] == (first if kept else second)
-    assert kept == (told.adapter == "claude-code")
+    counted = installed.daemon.get(f"/reef/records/{last(installed)}")["release_id"]
+    assert counted == (first if kept else second)
     done = installed.run(work, *told.task, "another thing")
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == second

@@ -57,6 +57,14 @@ def old_daemon(home: Home, version: str, *options: str) -> "subprocess.Popen[byt
     return process
 
 
+def test_a_clone_s_wrapper_starts_one_without_a_word_in_the_environment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    lifecycle.ensure_daemon(home)
+    assert pid(home) > 0
+
+
 def test_it_starts_one_that_answers_and_outlives_the_caller(home: Home) -> None:
     caller = reef(home, "start", "--json")
     out, err = caller.communicate(timeout=60)

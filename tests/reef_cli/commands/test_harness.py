@@ -44,7 +44,8 @@ def test_a_part_of_an_install_is_told(reef_home: Home, reef: Reef) -> None:
     (reef_home.agents / "pi" / ".receipt.new").touch()
     told = reef("harness", "uninstall")
     assert told.code == ExitCode.NOT_FOUND
-    assert "pi is not installed, at most a part of it\n  hint: reef harness install --adapter pi" in told.err
+    assert "pi is not installed, at most a part of it" in told.err
+    assert "hint: reef harness install --adapter pi makes it whole" in told.err
 
 
 def test_pinned_until_updated(home: Home, reef: Reef) -> None:
@@ -76,6 +77,27 @@ def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:
         f"kept, it is yours: {place.user}",
     ]
     assert [path.name for path in place.root.iterdir()] == ["user"]
+
+
+def test_the_only_agent_that_is_installed_is_meant_where_none_is_named(reef_home: Home, reef: Reef) -> None:
+    assert "no agent is installed\n  hint: reef harness list" in reef("harness", "uninstall").err
+    assert "emacs is not installed\n  hint: reef harness list" in reef("harness", "update", "--adapter", "emacs").err
+    agents.install(reef_home)
+    (reef_home.agents / "codex").mkdir()
+    (reef_home.agents / "codex" / "receipt").touch()
+    for verb in ("uninstall", "update"):
+        several = reef("harness", verb)
+        assert several.code == ExitCode.USAGE
+        assert "several agents are installed\n  hint: --adapter codex|pi" in several.err
+    (reef_home.agents / "codex" / "receipt").unlink()
+    assert reef("harness", "uninstall").out.startswith("pi is uninstalled\n")
+
+
+def test_what_an_uninstall_kept_can_be_purged(home: Home, reef: Reef) -> None:
+    agents.run(home)
+    reef("harness", "uninstall")
+    assert reef("harness", "uninstall", "--adapter", "pi", "--purge").out == "pi is uninstalled\n"
+    assert not (home.agents / "pi").exists()
 
 
 def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:

@@ -49,6 +49,7 @@ async def opened(seen: Seen, title: str) -> None:
 
 
 async def test_rating_from_the_list(served: Served) -> None:  # noqa: F811
+    """BUGS B206."""
     receipt = await asyncio.to_thread(served.ask, "rate me from the list")
     async with dashboard(served.home) as seen:
         await opened(seen, "rate me from the list")
