@@ -94,8 +94,9 @@ class Adapter(NamedTuple):
     once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
 
     ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
-    ``thinking`` its words for how much to think. ``silent``: no screen of its own shows what is new (or none that a
-    person had not to let first); the wrapper says it, as it does wherever no terminal is looked at.
+    ``thinking`` its words for how much to think; ``since``: the first version that has one of these. ``silent``: no
+    screen of its own shows what is new (or none that a person had not to let first); the wrapper says it, as it does
+    wherever no terminal is looked at.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Adapter(NamedTuple):
     model: Any = "$REEF_MODEL_ID"
     mcp: Mapping[str, Any] = {}
     thinking: Mapping[str, str] = {}
+    since: Mapping[str, str] = {}
     silent: bool = False
 
     @property
@@ -125,6 +127,11 @@ class Adapter(NamedTuple):
     def first_mode(self) -> ModeName:
         """The one that is meant where nobody says: isolated, where the agent can be."""
         return "isolated" if "isolated" in self.modes else "overlay"
+
+    def at(self, version: str) -> "Adapter":
+        """Without what that version has not yet."""
+        lacks: dict[str, Any] = {name: {} for name, first in self.since.items() if numbers(version) < numbers(first)}
+        return self._replace(**lacks)
 
     def mode(self, name: str) -> Mode:
         """Raises NotFound for a mode that this agent has not."""

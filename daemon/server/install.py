@@ -20,7 +20,6 @@ from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
-from daemon.server.runtime import Runtime
 from daemon.store.releases import Releases
 from recipes.gate import card
 
@@ -30,7 +29,6 @@ _NEWER_MOST = 50
 _VERSIONS_MOST = 1000
 #: What an agent is told where the model is a provider's, whose window nobody here knows.
 _REMOTE_CONTEXT = 128_000
-_EMBEDDED_CONTEXT = 8192
 #: An agent's own instructions alone may fill what holds fewer tokens (Claude Code's are 20,000).
 _ROOMY = 32_000
 
@@ -51,7 +49,7 @@ async def harness(request: Request) -> Response:
             "scenario": scenario,
             "url": f"http://127.0.0.1:{daemon.port}",
             "models": daemon.router.model_names(),
-            "context": _context(daemon),
+            "context": daemon.context() or _REMOTE_CONTEXT,
         }
     )
 
@@ -133,16 +131,10 @@ async def check(request: Request) -> Response:
     if not run.startswith(CHECK):
         raise UsageError(f"run={run[:40]!r} is no check", hint=f"an id that begins with {CHECK}")
     daemon = runtime(request)
-    holds, hint = _context(daemon), "reef doctor"
-    if holds < _ROOMY:
+    holds, hint = daemon.context(), "reef doctor"
+    if holds is not None and holds < _ROOMY:
         hint += f"; what answers holds {holds:,} tokens, which may be too few: name a provider in {daemon.home.config}"
     return answer({"run": run, "seen": run in daemon.checks, "hint": hint})
-
-
-def _context(daemon: Runtime) -> int:
-    """Tokens that the model holds which answers where none is named."""
-    embedded = daemon.config.engine == "embedded"
-    return (daemon.config.embedded.context or _EMBEDDED_CONTEXT) if embedded else _REMOTE_CONTEXT
 
 
 def _scenario(request: Request) -> str:

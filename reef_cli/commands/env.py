@@ -37,13 +37,14 @@ def env(
     """Starts the daemon, so that the address is true. The token is for inference and feedback only."""
     told = None if agent is None else pointing(agent)
     place = home()
-    url = str(ensure_daemon(place).get("/reef/status")["url"])
+    status = ensure_daemon(place).get("/reef/status")
+    url = str(status["url"])
     token = place.agent_token.read_text().strip()
     variables = keyless(url, token) if keep_keys else environment(url, token)
     if told is not None:
         variables = {name: variables[name] for name in told.variables if name in variables} | dict(told.fixed)
     variables |= proxies.around(os.environ)
-    text = "" if told is None else told.filled(f"{url}/t/{token}" if keep_keys else url)
+    text = "" if told is None else told.filled(f"{url}/t/{token}" if keep_keys else url, status["context"])
     if as_json:
         output.json({"env": variables} | ({} if told is None else _described(told, text)))
         return

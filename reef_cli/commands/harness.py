@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from adapters import active, agent, apply, plan, receipt, session, shelf
+from adapters import active, agent, apply, plan, receipt, rendering, session, shelf
 from adapters.agent import Adapter, ModeName
 from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
@@ -129,17 +129,22 @@ def update(*, adapter: _Installed = None, as_json: AsJson = False) -> None:
     """The next run takes the newest release, whatever was chosen at installation. What runs goes on as it is."""
     adapter = _installed(adapter)
     place = Place(home().agents / adapter)
-    scenario = session.installation(place, adapter)["scenario"]
+    installed = wrapped.as_installed(home(), adapter, place)
+    scenario = installed.chosen["scenario"]
     told, serves = wrapped.deliver(home(), adapter, scenario)
     with session.turn(place):
         last = active.load(place.active, scenario)
         active.forward(last, told, place.active)
         active.save(place.active, scenario, active.Active(told.release_id, told.number, serves))
     changed = last is None or last.release_id != told.release_id
+    lacks = rendering.left_out(told, installed.adapter, installed.mode)
     if as_json:
-        output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **told.facts()})
-    else:
-        output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
+        facts = {**told.facts(), "left_out": lacks}
+        output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **facts})
+        return
+    output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
+    if lacks:
+        diagnostics.say(lacks)
 
 
 def uninstall(

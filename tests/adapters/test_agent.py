@@ -98,6 +98,11 @@ def test_what_is_wrong_with_one_is_said(reef_home: Home, text: str, said: str) -
     assert ("pi" in [one.name for one in whole], [error.message for error in wrong]) == (True, [raised.value.message])
 
 
+def test_a_version_lacks_what_came_later(reef_home: Home) -> None:
+    pi = agent.load(reef_home, "pi")
+    assert (pi.at("1.6.0"), pi.at("0.99.0"), pi.at("0.74.2").mcp) == (pi, pi, {})
+
+
 def test_versions_compare_by_their_numbers() -> None:
     assert agent.numbers("1.10.0-beta.2") > agent.numbers("1.9")
     assert agent.numbers("latest") == ()

@@ -56,6 +56,7 @@ def test_the_base(daemon: RunningDaemon) -> None:
     assert status == 200
     assert (told["release_id"], told["number"], told["files"]) == (BASE_RELEASE, 0, {})
     assert (told["url"], told["context"]) == (daemon.url, 8192)
+    assert daemon.get("/reef/status")["context"] == 8192
     assert "default" in told["models"]
 
 

@@ -1,5 +1,6 @@
 """`reef harness …` on a home where a stand-in for Pi is installed. Real installs are in tests/e2e/test_pi.py."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,16 @@ def test_pinned_until_updated(home: Home, reef: Reef) -> None:
     assert (row["release"], row["upgrade"], row["running"]) == (second.id, "pinned", 0)
     assert row["command"] == agents.command(home)
     assert reef("harness", "list").err.startswith(f"to run it: {row['command']}\n")
+
+
+def test_an_update_says_what_the_agent_has_no_place_for(home: Home, reef: Reef) -> None:
+    place = Place(home.agents / "pi")
+    chosen = json.loads(place.install.read_bytes())
+    place.install.write_text(json.dumps({**chosen, "version": "0.74.2"}))
+    chain.approved(home, {"mcp.json": '{"mcpServers": {"docs": {"command": "docs"}}}'})
+    said = "Pi does not take this of release r1: mcp.json"
+    assert reef("harness", "update").err == f"{said}\n"
+    assert reef("harness", "update", "--json").json()["left_out"] == said
 
 
 def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:
