@@ -137,7 +137,7 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
     seen = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the caller
-    if (adapter.silent or not seen) and (notice := _notice(chosen)):
+    if (adapter.silent or not seen) and (notice := _notice(chosen, adapter)):
         diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
@@ -238,10 +238,11 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _notice(chosen: Chosen) -> str | None:
+def _notice(chosen: Chosen, adapter: Adapter) -> str | None:
     """What an agent tells that has a place for it on its screen."""
     if chosen.newer:
-        return visible(f"Reef: {chosen.newer.said()} · reef harness update takes it")
+        kept, command = delivery.short(chosen.told.release_id), f"reef harness update --adapter {adapter.name}"
+        return visible(f"Reef: {chosen.newer.said()} · this run keeps {kept}: {command}")
     return visible(f"Reef: {chosen.told.said()}") if chosen.activated else None
 
 
@@ -281,7 +282,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
-        "REEF_NOTICE": _notice(chosen),
+        "REEF_NOTICE": _notice(chosen, wrapped.adapter),
         "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_CONTEXT": serves["context"],
         "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),

@@ -273,7 +273,8 @@ def test_what_an_agent_has_no_place_for_is_said_before_it_starts(case: Case, own
     assert case.run().err == ""
     case.install(upgrade="pinned")
     case.publish("job_2", {"rules.md": "More.\n"}, reason="a second rule")
-    assert case.run().err == "Reef: release r2 · a second rule · accepted 9\u20130 · reef harness update takes it\n"
+    newer = "release r2 · a second rule · accepted 9\u20130 · this run keeps r1: reef harness update --adapter pi"
+    assert case.run().err == f"Reef: {newer}\n"
 
 
 @pytest.fixture

@@ -79,9 +79,26 @@ def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:
     assert [path.name for path in place.root.iterdir()] == ["user"]
 
 
-def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
+def _edit_rules(home: Home) -> Place:
+    """Of a release, where the agent read it."""
     chain.publish(home)
     agents.run(home)
+    place = Place(home.agents / "pi")
+    (rules,) = place.shelf.glob("r1-*/AGENTS.md")
+    rules.chmod(0o600)
+    rules.write_text("Mine.\n")
+    return place
+
+
+def test_uninstalling_keeps_a_rule_that_a_person_changed_where_the_agent_read_it(home: Home, reef: Reef) -> None:
+    place = _edit_rules(home)
+    kept = reef("harness", "uninstall", "--json").json()["kept"]
+    assert kept == [str(place.user), str(place.edited)]
+    assert [path.read_text() for path in place.edited.rglob("AGENTS.md")] == ["Mine.\n"]
+
+
+def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
+    _edit_rules(home)
     result = reef("harness", "uninstall", "--purge", "--json")
     assert result.json() == {"adapter": "pi", "kept": []}
     assert not (home.agents / "pi").exists()
