@@ -15,7 +15,6 @@ from adapters.plan import Upgrade
 from adapters.session import Place
 from daemon.core import harness
 from daemon.core.paths import Home
-from tests.conftest import free_port
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_adapters import Case, installed
 from tests.e2e.test_wrapped_agents import AGENTS, Told, listening
@@ -124,8 +123,11 @@ def test_runs_on_both_sides_of_a_release_are_each_whole(
     told = AGENTS[name if mode == "isolated" else f"{name}-overlay"]
     with installed(reef_home, tmp_path / "user", name, mode) as case, ThreadPoolExecutor(4) as pool:
         releases = [publish(reef_home, 1, "one rule")]
+        headless(case, told)  # two first starts of OpenCode at once make the same tables, and one of them fails
+        sessions = Place(reef_home.agents / name).sessions
+        before = set(sessions.iterdir())
         runs = [pool.submit(case.run, *told.task, PROMPT) for _ in range(2)]
-        until(lambda: list((Place(reef_home.agents / name)).sessions.glob("run_*")), "the first has begun", 60)
+        until(lambda: set(sessions.iterdir()) - before, "one has begun", 60)
         releases.append(publish(reef_home, 2, "another rule"))
         runs += [pool.submit(case.run, *told.task, PROMPT) for _ in range(2)]
         for run in runs:
@@ -142,16 +144,18 @@ def test_runs_on_both_sides_of_a_release_are_each_whole(
         for row in case.daemon.get("/reef/records?limit=200")["items"]:
             record = case.daemon.get(f"/reef/records/{row['receipt']}")
             by_run.setdefault(record["tags"]["run"], set()).add(record["release_id"])
-        assert sorted(map(len, by_run.values())) == [1] * 4
+        assert sorted(map(len, by_run.values())) == [1] * 5
         assert set.union(*by_run.values()) == set(releases)
 
 
 @pytest.mark.parametrize("name", WRAPPED)
-def test_a_session_outlives_the_daemon_and_stays_on_its_release(reef_home: Home, tmp_path: Path, name: str) -> None:
+def test_a_session_outlives_the_daemon_and_stays_on_its_release(
+    reef_home: Home, tmp_path: Path, free_port: int, name: str
+) -> None:
     told = AGENTS[name]
     with installed(reef_home, tmp_path / "user", name, "isolated") as case:
         case.daemon.stop()
-        config = reef_home.config.read_text().replace("port: 0", f"port: {free_port()}")
+        config = reef_home.config.read_text().replace("port: 0", f"port: {free_port}")
         with running_daemon(reef_home, config, environment=KEY) as daemon:
             first = publish(reef_home, 1, "one rule")
             with on_a_screen(case._replace(daemon=daemon), told) as terminal:
