@@ -26,9 +26,11 @@ class Active(NamedTuple):
 def load(path: Path, scenario: str) -> Active | None:
     """None where no run of the scenario has begun yet, or the file cannot be read."""
     try:
-        return Active(**json.loads(path.read_bytes())[scenario])
+        known = Active(**json.loads(path.read_bytes())[scenario])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    whole = all(isinstance(value, kind) for value, kind in zip(known, (str, int, dict, str), strict=True))
+    return known if whole else None
 
 
 def releases(path: Path) -> set[str]:
@@ -48,7 +50,18 @@ def save(path: Path, scenario: str, active: Active) -> None:
         known = json.loads(path.read_bytes())
     except (OSError, ValueError):
         known = {}
+    known = known if isinstance(known, dict) else {}
     write_private(path, json.dumps({**known, scenario: active._asdict()}, indent=2).encode())
+
+
+def forget(path: Path, scenario: str) -> None:
+    """The person removed the scenario: one of that name begins anew. Call it with the turn held."""
+    try:
+        known = json.loads(path.read_bytes())
+        del known[scenario]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    write_private(path, json.dumps(known, indent=2).encode())
 
 
 def forward(active: Active | None, told: Delivery, path: Path) -> Delivery:

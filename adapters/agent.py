@@ -136,7 +136,8 @@ class Adapter(NamedTuple):
 def names(home: Home) -> list[str]:
     """All there are, Reef's own and the person's."""
     shipped = {path.parent.name for path in _SHIPPED.glob("*/adapter.json")}
-    return sorted(shipped | {path.stem for path in _own(home).glob("*.json") if _NAME.fullmatch(path.stem)})
+    own = (path for path in _own(home).glob("*.json") if path.is_file())
+    return sorted(shipped | {path.stem for path in own if _NAME.fullmatch(path.stem)})
 
 
 def load(home: Home, name: str) -> Adapter:
@@ -144,7 +145,9 @@ def load(home: Home, name: str) -> Adapter:
     places = (_own(home) / f"{name}.json", _SHIPPED / name / "adapter.json")
     path = next((path for path in places if _NAME.fullmatch(name) and path.is_file()), None)
     if path is None:
-        raise NotFound(f"no adapter is called {name[:80]!r}", hint=f"there is: {', '.join(names(home))}")
+        near = [one for one in names(home) if name and (name in one or one in name)]
+        hint = f"--adapter {near[0]}" if len(near) == 1 else f"there is: {', '.join(names(home))}"
+        raise NotFound(f"no adapter is called {name[:80]!r}", hint=hint)
     try:
         return _adapter(name, path.parent, _described(path))
     except (OSError, ValueError, RecursionError) as error:

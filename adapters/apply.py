@@ -53,6 +53,7 @@ def apply(plan: InstallPlan, say: Callable[[str], None]) -> None:
     with locked(plan.home / plan.lock, lambda: say(f"{plan.adapter} is being installed already; waiting")) as lock:
         links = _links(plan)
         _apply(plan, links, say, lock)
+    say(f"waiting for a first request of {plan.adapter} to reach Reef")
     _check(plan)
     say(f"{plan.adapter} {plan.version} is installed; run it: {links[0][0] if links else plan.home / plan.wrapper}")
 
@@ -92,9 +93,11 @@ def _check(plan: InstallPlan) -> None:
             hint="reef status",
         ) from error
     if done.returncode != 0:
+        said, _, hint = done.stderr.strip().partition("\n  hint: ")
         raise ReefError(
-            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n{done.stderr.strip()}",
-            hint="reef doctor",
+            f"{plan.adapter} {plan.version} is in place, but no request of it reached Reef:\n"
+            f"{said.removeprefix('error: ')}",
+            hint=hint or "reef doctor",
         )
 
 
@@ -196,11 +199,13 @@ def _run(what: str, command: list[str], lock: int, environment: dict[str, str], 
 def _check_integrity(plan: InstallPlan) -> None:
     """Nothing of the packages has run yet."""
     modules = plan.root / "node_modules"
-    lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
+    lock = {}
+    with suppress(OSError, ValueError):
+        lock = json.loads((modules / ".package-lock.json").read_bytes())["packages"]
     for package in plan.packages:
         found = lock.get(f"node_modules/{package.name}", {}).get("integrity")
         if found != package.integrity:
-            shutil.rmtree(modules)
+            shutil.rmtree(modules, ignore_errors=True)
             raise Untrusted(
                 f"npm brought another {package.spec} than the one that Reef knows: {found}",
                 hint="npm config get registry",

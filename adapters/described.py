@@ -12,7 +12,7 @@ from adapters.template import PLACE
 
 MODES: Final = ("isolated", "overlay")
 #: What `adapters.session` and `adapters.shelf` keep beside the files of a mode.
-_OURS: Final = ("lock", "release", ".made.json", ".release.json")
+OURS: Final = ("lock", "release", ".made.json", ".release.json")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: They put another program in the place of whatever the agent starts.
 _LOADERS: Final = re.compile(r"LD_\w+|DYLD_\w+|PATH|BASH_ENV|ENV|IFS")
@@ -118,7 +118,7 @@ def _path(field: str, value: Any) -> None:
     parts = value.removesuffix("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise _wrong(field, value, "leads out of its folder")
-    if parts[0] in _OURS:
+    if parts[0] in OURS:
         raise _wrong(field, value, "is where Reef has a file of its own")
 
 

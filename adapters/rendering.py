@@ -5,12 +5,13 @@ skill: the same words, found by the agent instead of called by the person.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from adapters import template
 from adapters.agent import Adapter, Mode
 from adapters.delivery import Delivery
+from adapters.described import OURS
 from daemon.core.errors import Untrusted
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def rendered(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
     said = values(told, adapter)
     files = _parts(told, adapter, mode) if told.files else {}
     files |= {name: template.filled(source, said, adapter.folder) for name, source in mode.release.items()}
-    return {path: text for path, text in files.items() if text.strip()}
+    made = {path: text for path, text in files.items() if text.strip()}
+    _check_places(told, made)
+    return made
 
 
 def models(adapter: Adapter, names: Sequence[str], context: int) -> list[Any]:
@@ -81,10 +84,23 @@ def _parts(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
         entry = harness.entry(path)
         if entry is None:
             raise Untrusted(f"release {told.release_id} is refused: {path!r} is not a path for a harness")
+        if mode.prompts is None and entry.kind == "prompt" and f"skills/{entry.name}{_SKILL}" in told.files:
+            entry = entry._replace(name=f"{entry.name}-prompt")
         place = _place(entry, adapter, mode)
         if place is not None:
             files[place] = _as_skill(entry.name, text) if place.endswith(_SKILL) and entry.kind == "prompt" else text
     return files
+
+
+def _check_places(told: Delivery, files: Mapping[str, str]) -> None:
+    """Raises Untrusted, so that the run takes the release before, where nothing could be laid out."""
+    for path in files:
+        parts = path.split("/")
+        if parts[0] in OURS or any("/".join(parts[:count]) in files for count in range(1, len(parts))):
+            raise Untrusted(
+                f"release {told.release_id} is refused: {path!r} lies where there is something else",
+                hint="reef releases rollback, or propose it under another name",
+            )
 
 
 def _place(entry: "Entry", adapter: Adapter, mode: Mode) -> str | None:

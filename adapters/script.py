@@ -73,7 +73,7 @@ main() {
     fi
     mkdir -p "$home/run" "$home/agents"
     chmod 700 "$home" "$home/run" "$home/agents"
-    exec 9>"$home/"@LOCK@ # npm and pip have it too: they go on where this is killed
+    exec 9>>"$home/"@LOCK@ # npm and pip have it too: they go on where this is killed
     @PYTHON@ -I -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)' 2>/dev/null || {
         say @ADAPTER@" is being installed already; waiting"
         @PYTHON@ -I -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
@@ -94,6 +94,7 @@ main() {
     mv -f "$root/.receipt.new" "$root/receipt"
     exec 9>&-
     # The wrapper looks whether a first request arrives: an agent that passes over its settings says nothing.
+    say "waiting for a first request of "@ADAPTER@" to reach Reef"
     REEF_CHECK=1 "$wrapper" </dev/null >&2 ||
         die @ADAPTER@" "@VERSION@" is in place, but no request of it reached Reef" "reef doctor"
     say @ADAPTER@" "@VERSION@" is installed; run it: ${link:-$wrapper}"

@@ -37,7 +37,7 @@ def run(words: list[str]) -> int:
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "reef"
-        raise UsageError(error.format_message(), hint=f"{path} --help") from error
+        raise UsageError(error.format_message().replace("Value error, ", ""), hint=f"{path} --help") from error
     except typer.Abort:
         return ExitCode.INTERRUPTED
     return code if isinstance(code, int) else ExitCode.OK

@@ -199,7 +199,7 @@ def _start(home: Home, command: Sequence[str], lock: int) -> None:
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, "REEF_HOME": str(home.root), START_LOCK: str(lock)},
+            env={**os.environ, **_findable(), "REEF_HOME": str(home.root), START_LOCK: str(lock)},
             pass_fds=(lock,),
             start_new_session=True,
             umask=0o077,
@@ -210,6 +210,13 @@ def _start(home: Home, command: Sequence[str], lock: int) -> None:
         _until_ready(home, child, before)
     finally:
         child.returncode = 0  # it is not ours to wait for: no warning when this object goes
+
+
+def _findable() -> dict[str, str]:
+    """Python finds us first: in a clone, which a wrapper knows by its path alone, and before what else a person's path
+    calls ``daemon`` (python-daemon does)."""
+    paths = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def _until_ready(home: Home, child: "subprocess.Popen[bytes]", log_start: int) -> None:

@@ -45,6 +45,13 @@ def resolved(client: Client, name: str, *kinds: str, scenario: str | None = None
     return matches.pop()
 
 
+def unknown(client: Client, scenario: str | None) -> str:
+    """What to say where nothing is found in a scenario that does not exist: its name may be a slip. Else nothing."""
+    if scenario is None or any(row["name"] == scenario for row in client.get("/reef/scenarios")["items"]):
+        return ""
+    return f"no scenario is called {scenario!r} yet; which there are: reef scenarios list"
+
+
 def beginnings(names: Sequence[str]) -> list[str]:
     """The names of a list as short as `resolved` can still tell them apart."""
     length = _SHORT

@@ -142,6 +142,7 @@ Failed = tuple[Path, subprocess.CompletedProcess[str]]
 
 
 def test_a_failure_is_loud_and_leaves_nothing_behind(failed: Failed) -> None:
+    """BUGS B211, B212."""
     person, done = failed
     assert done.returncode == 1
     assert "cannot install the packages that Reef needs" in done.stderr
@@ -217,6 +218,7 @@ def reef(person: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.engine
 def test_install_upgrade_and_uninstall(seeded: Path) -> None:
+    """BUGS B211, B212, B214."""
     first = install(seeded)
     assert first.returncode == 0, first.stderr
     assert first.stdout == ""

@@ -1,10 +1,12 @@
 """The README says what is so."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from adapters import described
 from daemon.core.config import parse
 from daemon.core.errors import ExitCode
 
@@ -27,6 +29,11 @@ def test_the_articles_configuration_is_shown_as_printed() -> None:
     assert shown.reef == {"recipe": "recipes.sao.recipe:SAORecipe", "batch_size": 1, "max_staleness": 18}
 
 
+def test_the_agent_that_it_describes_is_one() -> None:
+    (text,) = re.findall(r"```json\n(.*?)```", README, re.S)
+    described.check(json.loads(text))
+
+
 def test_every_exit_code_is_told() -> None:
     told = README.split("Exit codes:")[1].split("## ")[0]
     assert [int(code) for code in re.findall(r"(?:^|· |\s)(\d+) [a-z]", told)] == [int(code) for code in ExitCode]
@@ -38,13 +45,13 @@ def test_every_file_it_names_is_there(path: str) -> None:
 
 
 def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
-    """B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
+    """BUGS B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
     commands = [
         line
         for block in re.findall(r"```sh\n(.*?)```", README.replace("\\\n", ""), re.S)
         for line in block.splitlines()
     ]
-    asked = [line for line in commands if "curl " in line and "localhost" in line]
+    asked = [line for line in commands if "curl " in line and ("$REEF_URL" in line or "$OPENAI_BASE_URL" in line)]
     assert asked
     assert [line for line in asked if "--noproxy '*'" not in line] == []
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from adapters import active, session
+from adapters.session import Place
 from daemon.core.errors import Conflict, UsageError
 from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Policy
@@ -74,6 +76,7 @@ async def remove(request: Request) -> Response:
     async with daemon.heads.lock:
         place = await read(daemon.releases.archive, scenario)
         daemon.heads.forget(scenario)
+    await read(_forgotten, daemon.home, scenario)
     await read(daemon.choices.removed, scenario)
     facts = {"scenario": scenario, "archived": place}
     await asyncio.wrap_future(daemon.store.audit.note("scenario_removed", facts))
@@ -89,6 +92,13 @@ def _wrapped(home: Home, scenario: str) -> list[str]:
             if json.loads(chosen.read_bytes()).get("scenario") == scenario:
                 found.append(chosen.parent.name)
     return sorted(found)
+
+
+def _forgotten(home: Home, scenario: str) -> None:
+    """Agents that ran it (``REEF_SCENARIO``) take it for a new one: its numbers begin again."""
+    for kept in home.agents.glob("*/active.json"):
+        with session.turn(Place(kept.parent)):
+            active.forget(kept, scenario)
 
 
 def _changes(data: dict[str, Any], fields: tuple[str, ...]) -> dict[str, object]:

@@ -41,15 +41,17 @@ def _entry(name: str) -> dict[str, object]:
 
 async def models(request: Request) -> Response:
     names = runtime(request).router.model_names()
-    return answer(
-        {
-            "object": "list",
-            "data": [_entry(name) for name in names],
-            "has_more": False,
-            "first_id": names[0],
-            "last_id": names[-1],
-        }
-    )
+    listed: dict[str, object] = {
+        "object": "list",
+        "data": [_entry(name) for name in names],
+        "has_more": False,
+        "first_id": names[0],
+        "last_id": names[-1],
+    }
+    if "client_version" in request.query_params:
+        # Codex reads this field alone: models that come with a system prompt of theirs, of which there are none here.
+        listed["models"] = []
+    return answer(listed)
 
 
 async def model(request: Request) -> Response:

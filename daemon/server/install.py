@@ -20,6 +20,7 @@ from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
+from daemon.server.runtime import Runtime
 from daemon.store.releases import Releases
 from recipes.gate import card
 
@@ -30,6 +31,8 @@ _VERSIONS_MOST = 1000
 #: What an agent is told where the model is a provider's, whose window nobody here knows.
 _REMOTE_CONTEXT = 128_000
 _EMBEDDED_CONTEXT = 8192
+#: An agent's own instructions alone may fill what holds fewer tokens (Claude Code's are 20,000).
+_ROOMY = 32_000
 
 
 async def harness(request: Request) -> Response:
@@ -40,7 +43,6 @@ async def harness(request: Request) -> Response:
     daemon, scenario = runtime(request), _scenario(request)
     await read(agent.load, daemon.home, request.query_params.get("adapter", "pi"))
     wanted = request.query_params.get("release_id") or request.query_params.get("version")
-    embedded = daemon.config.engine == "embedded"
     told = await read(delivered, daemon.releases, scenario, wanted)
     return answer(
         {
@@ -49,7 +51,7 @@ async def harness(request: Request) -> Response:
             "scenario": scenario,
             "url": f"http://127.0.0.1:{daemon.port}",
             "models": daemon.router.model_names(),
-            "context": (daemon.config.embedded.context or _EMBEDDED_CONTEXT) if embedded else _REMOTE_CONTEXT,
+            "context": _context(daemon),
         }
     )
 
@@ -125,11 +127,22 @@ def _one_of(said: str, allowed: tuple[str, ...], what: str) -> str:
 
 
 async def check(request: Request) -> Response:
-    """``GET /reef/harness/check?run=check_…``: whether a request of that run has come, see `daemon.server.checks`."""
+    """``GET /reef/harness/check?run=check_…``: whether a request of that run has come, see `daemon.server.checks`, and
+    what to look at where none has."""
     run = request.query_params.get("run", "")
     if not run.startswith(CHECK):
         raise UsageError(f"run={run[:40]!r} is no check", hint=f"an id that begins with {CHECK}")
-    return answer({"run": run, "seen": run in runtime(request).checks})
+    daemon = runtime(request)
+    holds, hint = _context(daemon), "reef doctor"
+    if holds < _ROOMY:
+        hint += f"; what answers holds {holds:,} tokens, which may be too few: name a provider in {daemon.home.config}"
+    return answer({"run": run, "seen": run in daemon.checks, "hint": hint})
+
+
+def _context(daemon: Runtime) -> int:
+    """Tokens that the model holds which answers where none is named."""
+    embedded = daemon.config.engine == "embedded"
+    return (daemon.config.embedded.context or _EMBEDDED_CONTEXT) if embedded else _REMOTE_CONTEXT
 
 
 def _scenario(request: Request) -> str:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from daemon.core import harness
-from daemon.core.errors import Conflict, UsageError
+from daemon.core.errors import Conflict, RecipeError, UsageError
 from daemon.core.harness import Kind
 from daemon.core.learning import TaskSet
 from daemon.core.releases import Candidate, Release, ReleaseState
@@ -35,6 +35,8 @@ _SESSION_MOST: Final = 200
 _AGENTS_FILES: Final = 20
 _AGENTS_BYTES: Final = 100_000
 _AGENTS_WAITING: Final = 8
+#: In all scenarios: an agent names them as it likes.
+_AGENTS_WAITING_ANYWHERE: Final = 40
 
 
 async def propose(request: Request) -> Response:
@@ -45,11 +47,11 @@ async def propose(request: Request) -> Response:
     """
     daemon, data = runtime(request), await body(request)
     scenario, proposal = scenario_of(request, data), _proposal(data)
-    proposal = replace(proposal, scenario=scenario)
+    proposal = replace(proposal, scenario=scenario, reason=_redacted(daemon, proposal.reason))
     if request.scope["reef.control"]:
         kept = await publish.propose(daemon, proposal)
         return answer(_told(kept) | {"acts": await read(daemon.releases.acts, kept)}, 201)
-    _check_agents(proposal)
+    _check_agents(daemon, proposal)
     head = (await read(daemon.releases.standing, scenario)).id
     if proposal.parent not in (None, head):
         raise Conflict(f"the head of {scenario!r} is {head}, not {proposal.parent}", hint="GET /reef/harness")
@@ -93,7 +95,11 @@ def _routing(data: dict[str, Any]) -> dict[str, str] | None:
     return routing
 
 
-def _check_agents(proposal: Proposal) -> None:
+def _redacted(daemon: Runtime, text: str) -> str:
+    return daemon.redactor.redact(text.encode("utf-8", "replace"))[0].decode()
+
+
+def _check_agents(daemon: Runtime, proposal: Proposal) -> None:
     """Raises UsageError, RecipeError for what an agent may not propose."""
     size = sum(len(text.encode("utf-8", "replace")) for text in proposal.harness.values() if text)
     if proposal.routing is not None:
@@ -110,6 +116,11 @@ def _check_agents(proposal: Proposal) -> None:
             texts.check_place(path)
         else:
             texts.check(path, text)
+            if _redacted(daemon, text) != text:
+                raise RecipeError(
+                    f"harness/{path}: it holds a secret, which every agent would be told",
+                    hint="say where it is found, not what it is",
+                )
 
 
 def _told(kept: Release) -> dict[str, Any]:
@@ -132,9 +143,11 @@ async def _waiting(daemon: Runtime, proposal: Proposal, head: str, session: str 
         config={"session": session} if session else {},
     )  # fmt: skip
     waiting = await read(daemon.releases.waiting)
-    mine = [one for one in waiting if one.recipe == RECIPE and one.scenario == proposal.scenario]
-    if len(mine) >= _AGENTS_WAITING and all(one.job != candidate.job for one in mine):
-        raise Conflict(f"{len(mine)} proposals of agents wait already", hint="a person decides: reef releases list")
+    agents = [one for one in waiting if one.recipe == RECIPE]
+    here = [one for one in agents if one.scenario == proposal.scenario]
+    full = len(here) >= _AGENTS_WAITING or len(agents) >= _AGENTS_WAITING_ANYWHERE
+    if full and all(one.job != candidate.job for one in here):
+        raise Conflict(f"{len(agents)} proposals of agents wait already", hint="a person decides: reef releases list")
     note = "an agent proposed it, and there is no task that can judge it"
     if words := await read(taint.quoted, daemon.store.learning, {}, proposal.harness):
         note += f'; a tool or a file said the same: "{words}…"'

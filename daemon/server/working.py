@@ -90,10 +90,13 @@ class Working:
         return await asyncio.to_thread(copy.known, self._home)
 
     async def edit(self, scenario: str) -> Looked:
-        """Make the working copy, unless it is there. Raises Untrusted, StoreError, ConfigError."""
+        """Make the working copy, unless it is there; anew where its folder is gone.
+
+        Raises Untrusted, StoreError, ConfigError.
+        """
         async with self._locks[scenario]:
             made = WorkingCopy(self._home, scenario)
-            if not await asyncio.to_thread(made.exists):
+            if not await asyncio.to_thread(made.exists) or await asyncio.to_thread(made.is_gone):
                 head = (await asyncio.to_thread(self._desk.releases.standing, scenario)).id
                 await asyncio.to_thread(made.make, head, await asyncio.to_thread(self._files, scenario, head))
         self.made.set()
@@ -103,11 +106,14 @@ class Working:
         """Follow what has changed on either side. Raises nothing: ``trouble`` says what went wrong."""
         async with self._locks[scenario]:
             made = WorkingCopy(self._home, scenario)
+            if not await asyncio.to_thread(made.exists):  # a person removed the folder
+                self._looked.pop(scenario, None)
+                return Looked(scenario, str(made.root), trouble="the folder is gone")
             try:
                 looked = await self._look(made)
             except ReefError as error:
                 looked = Looked(scenario, str(made.root), trouble=error.message)
-            except OSError as error:  # the folder is gone, or nobody may read it
+            except OSError as error:  # nobody may read it
                 why = f"{error.strerror or error}: {error.filename or made.root}"
                 looked = Looked(scenario, str(made.root), trouble=why)
             self._note(looked)
@@ -190,6 +196,10 @@ class Working:
             raise NotFound(
                 f"{made.scenario!r} has no working copy", hint=f"reef harness edit --scenario {made.scenario}"
             )
+        if made.is_gone():
+            raise NotFound(f"{made.root} is gone; reef harness edit --scenario {made.scenario} makes it anew")
+        if made.root.is_symlink() or not made.root.is_dir():
+            raise Conflict(f"{made.root} is no folder of its own; move away what lies there")
         state = made.state()
         problems = made.recover(state)
         head = self._desk.releases.standing(made.scenario).id

@@ -9,20 +9,21 @@ from adapters.agent import Adapter, ModeName
 from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
 from adapters.session import Place
-from daemon.core.errors import Conflict, NotFound, ReefError
+from daemon.core.errors import Conflict, NotFound, ReefError, UsageError
 from daemon.core.locks import locked
 from daemon.core.paths import home, private_directory
 from reef_cli import diagnostics, output, wrapped
 from reef_cli.parameters import AsJson, Help
 
 _Which = Annotated[str, Help("Which agent; `reef harness list` names them.")]
+_Installed = Annotated[str | None, Help("Which agent; by default the one that is installed.")]
 
 
 def install(  # noqa: PLR0913 - a choice each
     *,
     adapter: _Which = "pi",
     mode: Annotated[
-        ModeName | None, Help("isolated: a configuration of its own; overlay: yours, with Reef's on top.")
+        ModeName | None, Help("isolated (default): a configuration of its own; overlay: yours, with Reef's on top.")
     ] = None,
     scenario: Annotated[str, Help("What its records and releases belong to.")] = "default",
     upgrade: Annotated[
@@ -109,7 +110,7 @@ def _row(adapter: Adapter) -> dict[str, object]:
     row: dict[str, object] = {"adapter": name, "version": adapter.version, "summary": adapter.summary}
     if receipt.read(home().root, name) is None:
         return row | dict.fromkeys(("mode", "scenario", "upgrade", "release", "running", "command"))
-    chosen = wrapped.installation(place, name)
+    chosen = session.installation(place, name)
     now = active.load(place.active, chosen["scenario"])
     with session.turn(place):
         running = len(session.living(place))
@@ -124,10 +125,11 @@ def _row(adapter: Adapter) -> dict[str, object]:
     }
 
 
-def update(*, adapter: _Which = "pi", as_json: AsJson = False) -> None:
+def update(*, adapter: _Installed = None, as_json: AsJson = False) -> None:
     """The next run takes the newest release, whatever was chosen at installation. What runs goes on as it is."""
+    adapter = _installed(adapter)
     place = Place(home().agents / adapter)
-    scenario = wrapped.installation(place, adapter)["scenario"]
+    scenario = session.installation(place, adapter)["scenario"]
     told, serves = wrapped.deliver(home(), adapter, scenario)
     with session.turn(place):
         last = active.load(place.active, scenario)
@@ -142,14 +144,13 @@ def update(*, adapter: _Which = "pi", as_json: AsJson = False) -> None:
 
 def uninstall(
     *,
-    adapter: _Which = "pi",
+    adapter: _Installed = None,
     purge: Annotated[bool, Help("Also your conversations, logins and settings inside it.", "--purge")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Removes what the receipt lists. A file that you changed stays and is named, and so does what is yours."""
+    adapter = _installed(adapter)
     place = Place(home().agents / adapter)
-    if not place.root.is_dir():
-        raise NotFound(f"{adapter} is not installed", hint="reef harness list")
     private_directory(home().run)
     with locked(home().root / plan.lock(adapter), lambda: diagnostics.say(f"{adapter} is being installed; waiting")):
         kept = _taken_away(place, adapter, purge)
@@ -161,9 +162,27 @@ def uninstall(
         output.line(f"kept, it is yours: {output.visible(path)}")
 
 
+def _installed(adapter: str | None) -> str:
+    """The agent that is meant. Raises NotFound, or UsageError where several are installed and none is named."""
+    if adapter is not None:
+        if not (home().agents / adapter).is_dir():
+            raise NotFound(f"{adapter} is not installed", hint="reef harness list")
+        return adapter
+    whole = [place.parent for place in home().agents.glob("*/receipt")]
+    there = sorted(folder.name for folder in whole or home().agents.glob("*/"))
+    if len(there) > 1:
+        raise UsageError("several agents are installed", hint=f"--adapter {'|'.join(there)}")
+    if not there:
+        raise NotFound("no agent is installed", hint="reef harness list")
+    return there[0]
+
+
 def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
     """What stays, being the person's. The receipt goes last: cut off anywhere, the same command does the rest."""
     if receipt.read(home().root, adapter) is None:
+        if purge and set(place.root.iterdir()) <= {place.user, place.edited}:  # an uninstall before kept it
+            receipt.erase(place.root)
+            return []
         again = f"reef harness install --adapter {adapter} makes it whole; it can be uninstalled then"
         raise NotFound(f"{adapter} is not installed, at most a part of it in {place.root}", hint=again)
     with session.turn(place):

@@ -116,6 +116,8 @@ def _next(told: dict[str, Any], wish: _Wish) -> None:
 
 def _places(path: Path) -> Iterator[tuple[str, Path]]:
     """(place in the harness, file). Raises UsageError for a file that has none."""
+    if not path.exists():
+        raise UsageError(f"cannot read {path}: there is no such file", hint="reef harness propose --help")
     if not path.is_dir():
         parts = path.absolute().parts
         place = next((one for n in range(len(parts)) if harness.entry(one := "/".join(parts[n:]))), None)

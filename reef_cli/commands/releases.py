@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from daemon.core.client import Client, segment
 from daemon.core.errors import ExitCode, NotFound
 from daemon.core.paths import home
-from reef_cli import decisions, diagnostics, output
+from reef_cli import decisions, diagnostics, names, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
@@ -39,6 +39,8 @@ def list_releases(
     more = only(scenario)
     if page["next"]:
         diagnostics.say(f"more: reef releases list -n {limit} --state {state} --before {page['next']}{more}")
+    elif not page["items"] and (slip := names.unknown(client, scenario)):
+        diagnostics.say(slip)
     elif not page["items"] and state == "released":
         diagnostics.say(
             "nothing is released here yet: the agent and the model are as they come\n"
@@ -149,7 +151,12 @@ def head(client: Client, scenario: str | None) -> str:
     """The id of what is released last. Raises NotFound."""
     page = client.get("/reef/releases", limit=1, scenario=scenario)
     if not page["items"]:
-        raise NotFound(f"{scenario or 'default'!r} has no release yet", hint="reef releases list --state all")
+        slip = names.unknown(client, scenario)
+        hint = f"reef releases list --state pending{only(scenario)}; or make one: reef harness edit{only(scenario)}"
+        raise NotFound(
+            slip.partition(";")[0] or f"{scenario or 'default'!r} has no release yet",
+            hint="reef scenarios list" if slip else hint,
+        )
     return str(page["items"][0]["id"])
 
 

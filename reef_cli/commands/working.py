@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from daemon.core.errors import ExitCode, ReefError
 from daemon.core.paths import home
-from reef_cli import diagnostics, output
+from reef_cli import diagnostics, names, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
@@ -27,11 +27,15 @@ def edit(
     folder by themselves; what you edited stays.
     """
     body = {} if scenario is None else {"scenario": scenario}
-    told = ensure_daemon(home()).post("/reef/harness/working", body)
+    client = ensure_daemon(home())
+    slip = names.unknown(client, scenario)
+    told = client.post("/reef/harness/working", body)
     if as_json:
         output.json(told)
     else:
         output.line(output.visible(told["path"]))
+        if slip:
+            diagnostics.say(f"{slip}; this one begins with its first release")
         if told["base"] == "base" and not told["edits"]:
             diagnostics.say("nothing is in it yet: write rules.md there, or start from others': reef harness seed")
     if open:
@@ -70,6 +74,7 @@ def discard(
     as_json: AsJson = False,
 ) -> int:
     """What you changed in these files is gone; they are the release's again."""
+    ensure_daemon(home()).get("/reef/harness/working", scenario=scenario or "default")  # is there something to ask?
     what = ", ".join(files) if files else "everything you changed"
     if not diagnostics.confirmed(f"Give up {what} ({scenario or 'default'})?", yes=yes):
         diagnostics.say("nothing was changed")

@@ -48,7 +48,10 @@ def test_files_are_private_and_rewritten_each_time(plan: InstallPlan, install: A
 def test_what_is_installed_is_not_installed_again(plan: InstallPlan, npm: Path, install: Apply) -> None:
     install()
     assert apply.is_installed(plan)
-    assert len(install()) == 1
+    assert install() == [
+        "waiting for a first request of agent to reach Reef",
+        f"agent 1.2.3 is installed; run it: {plan.home}/bin/reef-agent",
+    ]
     assert len((npm.parent / "npm.calls").read_text().splitlines()) == 1
 
 
@@ -104,6 +107,13 @@ def test_another_archive_is_refused_before_it_runs(
         install()
     assert not apply.is_installed(plan)
     assert not (plan.root / "node_modules").exists()
+
+
+def test_an_npm_that_says_yes_and_brings_nothing(plan: InstallPlan, npm: Path, install: Apply) -> None:
+    npm.write_text("#!/bin/sh\n")
+    with pytest.raises(Untrusted, match="another the-agent@1"):
+        install()
+    assert not apply.is_installed(plan)
 
 
 def test_it_is_not_installed_before_it_has_asked_reef(
@@ -167,7 +177,7 @@ def test_pip_gets_an_environment_of_its_own(tmp_path: Path, user: Path, wheels: 
     assert not list(plan.root.rglob("*.pyc"))
     assert (tree(user), (plan.root / "private").exists()) == (before, False)
     apply.apply(plan, said.append)
-    assert len(said) == 3
+    assert len(said) == 5
     assert receipt.uninstall(plan.home, "agent") == []
     assert not plan.root.exists()
 

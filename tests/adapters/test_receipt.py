@@ -25,6 +25,7 @@ def test_it_lists_every_file_and_sha256sum_can_check_it(plan: InstallPlan, insta
 
 
 def test_uninstall_leaves_the_home_as_it_was(tmp_path: Path, npm: Path, user: Path) -> None:
+    """BUGS B109."""
     plan = make_plan(tmp_path / "reef", npm, link=True)
     plan.home.mkdir(mode=0o700)
     (plan.home / "agents").mkdir(mode=0o700)

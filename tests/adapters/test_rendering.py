@@ -129,3 +129,26 @@ def test_models_are_listed_with_their_window() -> None:
     models = rendering.models(PI, ["default", "scripted"], 4096)
     assert [(model["id"], model["contextWindow"]) for model in models] == [("default", 4096), ("scripted", 4096)]
     assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a", "b"], 1) == ["a", "b"]
+
+
+def test_a_prompt_leaves_a_skill_of_its_name_alone() -> None:
+    codex = agent.load(Home(Path("/nowhere")), "codex")
+    told = {"skills/sum/SKILL.md": "---\nname: sum\ndescription: a skill\n---\nOne.\n", "prompts/sum.md": "Two.\n"}
+    files = rendered(told, codex, codex.mode("isolated"))
+    assert files["skills/sum/SKILL.md"] == told["skills/sum/SKILL.md"]
+    assert files["skills/sum-prompt/SKILL.md"] == '---\nname: sum-prompt\ndescription: "sum-prompt"\n---\nTwo.\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("vibe", "lock"),
+        ("qwen-code", "release/x"),
+        ("opencode", "command"),
+        ("pi", "reef.ts/x"),
+    ],
+)
+def test_what_has_no_room_is_refused_before_anything_is_laid_out(name: str, path: str) -> None:
+    adapter = agent.load(Home(Path("/nowhere")), name)
+    with pytest.raises(Untrusted, match="lies where there is something else"):
+        rendered({f"extensions/{name}/{path}": "x"}, adapter, adapter.mode("isolated"))

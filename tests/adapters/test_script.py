@@ -81,6 +81,7 @@ def test_it_leaves_the_tree_that_apply_leaves(tmp_path: Path, npm: Path, user: P
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_homes_are_only_names(tmp_path: Path, npm: Path, user: Path, name: str) -> None:
+    """BUGS B211, B212, B214."""
     (tmp_path / "there").mkdir()
     plan = make_plan(tmp_path / "there" / name, npm)
     done = run(script.script(plan))

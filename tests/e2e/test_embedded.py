@@ -88,7 +88,9 @@ sys.addaudithook(seen)
 def test_no_name_is_looked_up_and_no_address_called_while_the_engine_inside_answers(
     reef_home: Home, model_path: Path, tmp_path: Path
 ) -> None:
-    """Not for a moment, from start to stop, with nothing configured (MetaClaw#52: prompts went to a third party)."""
+    """BUGS B171: Not for a moment, from start to stop, with nothing configured (MetaClaw#52: prompts went to a third
+    party).
+    """
     (tmp_path / "sitecustomize.py").write_text(_WATCHED)
     seen = tmp_path / "seen"
     environment = {"SEEN": str(seen), "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}

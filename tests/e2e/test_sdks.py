@@ -141,7 +141,7 @@ def test_openai_responses_forced_tool_streamed(gpt: openai.OpenAI) -> None:
 
 
 def test_openai_fields_that_local_servers_refuse_are_taken(gpt: openai.OpenAI) -> None:
-    """https://github.com/earendil-works/pi/pull/3081"""
+    """BUGS B099: https://github.com/earendil-works/pi/pull/3081"""
     answer = gpt.chat.completions.create(
         model="default",
         messages=[{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Say hello."}],
@@ -180,7 +180,7 @@ def test_anthropic_whole(claude: anthropic.Anthropic) -> None:
 
 
 def test_betas_nobody_here_knows_are_no_error(claude: anthropic.Anthropic) -> None:
-    """Claude Code sends a dozen, and some servers refuse them all for one."""
+    """BUGS B059: Claude Code sends a dozen, and some servers refuse them all for one."""
     answer = claude.messages.create(
         model="default",
         max_tokens=4,

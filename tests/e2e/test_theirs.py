@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from adapters.agent import ModeName
 from daemon.core.paths import Home
 from tests.e2e import agents
 from tests.e2e.test_adapters import PROMPT, Case, installed
@@ -178,3 +179,17 @@ def test_kept_apart_it_neither_reads_nor_changes_the_persons(
         assert digests(kept) == before
         assert {path.name for path in case.user.iterdir()} == {"project"}
         assert [one.path for one in elsewhere.requests if one.method == "POST"] == []
+
+
+@pytest.mark.parametrize("mode", ["isolated", "overlay"])
+def test_a_model_that_codex_lists_is_one_that_reef_answers(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
+    """BUGS B096 and B109: Codex's /model shows its vendor's, whatever a server has. Who takes one gets Reef's release
+    and is answered, and the provider is asked by that name.
+    """
+    with installed(reef_home, tmp_path / "user", "codex", mode) as case:
+        release = chain.publish(reef_home)
+        done = case.run("exec", "--skip-git-repo-check", "-m", "gpt-5.5", "Say it.")
+        assert done.returncode == 0, done
+        assert {one["model"] for one in case.asked()} == {"gpt-5.5"}
+        (row,) = case.daemon.get("/reef/records")["items"][-1:]
+        assert case.daemon.get(f"/reef/records/{row['receipt']}")["tags"]["release"] == release.id

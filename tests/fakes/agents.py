@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from adapters import agent, plan, receipt
 from adapters.agent import ModeName
-from adapters.machine import Node
+from adapters.machine import Node, Program
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
 from daemon.core.paths import Home, private_directory, write_private
 
@@ -70,12 +70,23 @@ def install(
     made = plan.plan(agent.load(home, "pi"), home, choice, NODE)
     program(home).parent.mkdir(parents=True, exist_ok=True)
     program(home).write_text(_PROGRAM)
-    for file in made.files:
-        private_directory((home.root / file.path).parent)
-        write_private(home.root / file.path, file.text.encode())
-        (home.root / file.path).chmod(file.mode)
-    receipt.write(made, ())
+    _put(made)
     return made
+
+
+def wrap(home: Home, name: str, words: Sequence[str], **choice: Any) -> str:
+    """What an install leaves of an agent that is there already and runs by ``words``: the command to call instead."""
+    made = plan.found_plan(agent.load(home, name), home, Choice(**choice), Program(tuple(words), "1.0"))
+    _put(made)
+    return str(home.root / made.wrapper)
+
+
+def _put(made: InstallPlan) -> None:
+    for file in made.files:
+        private_directory((made.home / file.path).parent)
+        write_private(made.home / file.path, file.text.encode())
+        (made.home / file.path).chmod(file.mode)
+    receipt.write(made, ())
 
 
 def program(home: Home) -> Path:

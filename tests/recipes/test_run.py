@@ -118,6 +118,7 @@ def test_a_whole_job_from_a_note_to_a_verdict(shop: Workshop) -> None:
 
 
 def test_nothing_to_learn_from_is_an_end_too(shop: Workshop) -> None:
+    """BUGS B197."""
     job = shop.job("empty")
     events = shop.run(job)
     assert events[-1] == {"event": "done", "outcome": "nothing"}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from daemon.core.errors import ExitCode
 from reef_cli.commands import COMMANDS, Command, Group, find
 from reef_cli.main import load, main
 from reef_cli.parameters import bind
@@ -100,3 +101,8 @@ def test_the_completion_function_can_be_shown(monkeypatch: pytest.MonkeyPatch) -
         check=False,
     )
     assert "complete -o default -F _reef_completion reef" in done.stdout
+
+
+def test_a_word_that_is_none_of_those_there_are_is_named_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["harness", "install", "--mode", "foo"]) == ExitCode.USAGE
+    assert "error: Invalid value for '--mode': 'foo' is not one of 'isolated', 'overlay'." in capsys.readouterr().err

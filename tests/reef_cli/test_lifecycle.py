@@ -57,6 +57,23 @@ def old_daemon(home: Home, version: str, *options: str) -> "subprocess.Popen[byt
     return process
 
 
+def test_a_clone_s_wrapper_starts_one_without_a_word_in_the_environment(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    lifecycle.ensure_daemon(home)
+    assert pid(home) > 0
+
+
+def test_what_a_project_calls_daemon_is_not_taken_for_ours(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "daemon.py").write_text("raise SystemExit('not this one')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    lifecycle.ensure_daemon(home)
+    assert pid(home) > 0
+
+
 def test_it_starts_one_that_answers_and_outlives_the_caller(home: Home) -> None:
     caller = reef(home, "start", "--json")
     out, err = caller.communicate(timeout=60)

@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adapters import agent, plan, receipt
+from adapters import agent
 from adapters.agent import ModeName
-from adapters.machine import Program
-from adapters.plan import Choice
 from adapters.session import Place
 from daemon.core.locks import locked
-from daemon.core.paths import Home, private_directory, write_private
-from tests.fakes import chain
+from daemon.core.paths import Home
+from tests.fakes import agents, chain
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
 
 _HERE = Home(Path("/nowhere"))
@@ -92,13 +90,7 @@ class Stand:
         self.plain = str(program)
 
     def command(self, name: str, mode: ModeName) -> str:
-        made = plan.found_plan(agent.load(self.home, name), self.home, Choice(mode=mode), Program((self.plain,), "1.0"))
-        for file in made.files:
-            private_directory((self.home.root / file.path).parent)
-            write_private(self.home.root / file.path, file.text.encode())
-            (self.home.root / file.path).chmod(file.mode)
-        receipt.write(made, ())
-        return str(self.home.root / made.wrapper)
+        return agents.wrap(self.home, name, [self.plain], mode=mode)
 
     def start(self, command: str, *words: bytes, **options: Any) -> "tuple[subprocess.Popen[bytes], Path]":
         self.count += 1

@@ -469,11 +469,11 @@ def test_a_check_is_passed_by_a_first_request_that_no_model_answers(case: Case) 
 
 
 def test_an_agent_that_asks_somebody_else_does_not_pass_a_check(case: Case) -> None:
-    """As Codex did with a provider's configuration that it passed over: openai/codex#5347."""
+    """BUGS B072: As Codex did with a provider's configuration that it passed over: openai/codex#5347."""
     seen = case.run(environment={"REEF_CHECK": "1"})
     assert seen.code == ExitCode.FAILED
     assert "error: pi was started and did not ask Reef: " in seen.err
-    assert "hint: reef doctor" in seen.err
+    assert "hint: reef doctor; what answers holds 8,192 tokens, which may be too few: name a provider in" in seen.err
 
 
 def test_a_proxy_is_kept_away_from_the_daemon(case: Case) -> None:

@@ -28,10 +28,12 @@ _LARGER: Final = {Kind.PLAYBOOK: 64_000, Kind.EXTENSION: 200_000}
 _MOST: Final = 200
 _LONGEST_DESCRIPTION: Final = 1024
 _FIELDS: Final = {"name", "description", "triggers"}
+#: Of a prompt: in an agent's others a tool is allowed, a hook is started, a model is chosen.
+_PROMPT_FIELDS: Final = {"description", "argument-hint"}
 
 #: Marks of what runs by itself in one agent or another, and of what is there to be decoded rather than read.
 _ACTS: Final = (
-    (re.compile(r"!`"), "runs a command where a prompt is expanded (!`…`)"),
+    (re.compile(r"!`|!\{"), "runs a command where a prompt is expanded (!`…` or !{…})"),
     (re.compile(r"\b(?:curl|wget)\s+\S[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"), "pipes a download into a shell"),
     (re.compile(r"[A-Za-z0-9+/]{160,}={0,2}"), "holds a long block of encoded data"),
 )
@@ -97,6 +99,8 @@ def _check_form(found: Entry, text: str) -> None:
         harness.mcp(text)
     elif found.kind is Kind.EXTENSION and lfs.is_large(found.path):
         raise ValueError("a file of this name is weights in a release")
+    elif found.kind is Kind.PROMPT:
+        _check_prompt(found.path, text)
     elif found.file == _SKILL_FILE:
         _check_skill(found.path, found.name, text)
 
@@ -109,14 +113,32 @@ def _why(path: str) -> str:
     return "names are lower-case letters, digits and dashes"
 
 
-def _check_skill(path: str, folder: str, text: str) -> None:
+def _head(path: str, text: str) -> Any:
+    """What stands between the two lines of ``---`` at the beginning; None without them."""
     found = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     try:
-        head: Any = yaml.safe_load(found[1]) if found else None
+        return yaml.safe_load(found[1]) if found else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RecipeError(f"harness/{path}: its head is not YAML: {error}") from None
+
+
+def _check_prompt(path: str, text: str) -> None:
+    if not text.lstrip().startswith("---"):
+        return
+    head = _head(path, text)
+    if not isinstance(head, dict) or not all(isinstance(value, str) for value in head.values()):
+        raise RecipeError(f"harness/{path}: a prompt's head is lines of NAME: TEXT between two of ---")
+    if more := {str(key) for key in head} - _PROMPT_FIELDS:
+        raise RecipeError(
+            f"harness/{path}: {min(more)!r} is not let in; a prompt's head has {', '.join(sorted(_PROMPT_FIELDS))}",
+            hint="what an agent may do, and with which model, is the person's own to change",
+        )
+
+
+def _check_skill(path: str, folder: str, text: str) -> None:
+    head = _head(path, text)
     if not isinstance(head, dict):
-        raise RecipeError(f"harness/{path}: a skill begins with --- and its name and description")
+        raise RecipeError(f"harness/{path}: a skill begins with ---, then name: {folder} and description: …, then ---")
     if more := {str(key) for key in head} - _FIELDS:
         raise RecipeError(f"harness/{path}: {sorted(more)[0]!r} is not let in; a skill has name, description, triggers")
     name, description, triggers = head.get("name"), head.get("description"), head.get("triggers", [])

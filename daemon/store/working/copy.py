@@ -52,8 +52,9 @@ def digest(text: str | None) -> str:
 
 
 def known(home: Home) -> list[str]:
-    """Scenarios that have a working copy."""
-    return sorted(unquote(path.parent.name) for path in (home.harness / _STATES).glob("*/state.json"))
+    """Scenarios that have a working copy: where a person removed the folder, there is none any more."""
+    states = (home.harness / _STATES).glob("*/state.json")
+    return sorted(unquote(path.parent.name) for path in states if (home.harness / path.parent.name).is_dir())
 
 
 def place_of(home: Home, path: str) -> tuple[str | None, str]:
@@ -74,7 +75,11 @@ class WorkingCopy:
         self._aside = self._place / "aside"
 
     def exists(self) -> bool:
-        return (self._place / "state.json").exists()
+        return self.root.is_dir() and (self._place / "state.json").exists()
+
+    def is_gone(self) -> bool:
+        """Somebody took the folder away."""
+        return not os.path.lexists(self.root)
 
     def state(self) -> State:
         """Raises StoreError for one that cannot be read: what a person changed could not be told from what they

@@ -69,6 +69,7 @@ def look(root: Path, known: Collection[str] = ()) -> Seen:
         path = root / name
         if count >= _MOST:
             problems.append(Problem(name, f"more than {_MOST} files lie here; nothing after this one is looked at"))
+            unread.update(one for one in known if one not in files)
             break
         if not path.is_symlink() and harness.entry(name) is None:
             problems.append(Problem(name, f"a harness has no such file; it holds {harness.PLACES}", blocks=False))

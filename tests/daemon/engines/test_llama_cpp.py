@@ -120,6 +120,7 @@ async def test_together_they_are_at_least_as_fast_as_one(engine: LlamaCpp) -> No
 
 
 async def test_a_growing_conversation_reads_only_what_is_new(engine: LlamaCpp) -> None:
+    """BUGS B089."""
     conversation = [say("system", words(40, 1))]
     known = 0
     for turn in range(12):
@@ -245,6 +246,7 @@ async def test_a_cancelled_neighbour_costs_the_others_nothing(engine: LlamaCpp) 
 
 
 async def test_abort_and_the_same_request_again_twenty_times(engine: LlamaCpp) -> None:
+    """BUGS B124."""
     request = ask(f"{words(200, 10)} Tell me more.", tokens=30)
     for turn in range(20):
         generator = engine.generate(request)
@@ -256,7 +258,9 @@ async def test_abort_and_the_same_request_again_twenty_times(engine: LlamaCpp) -
 
 
 async def test_leaving_at_any_event_and_at_the_last_leaves_the_engine_usable(engine: LlamaCpp) -> None:
-    """https://github.com/abetlen/llama-cpp-python/issues/1861: who left at the last chunk had it refuse all others."""
+    """BUGS B122: https://github.com/abetlen/llama-cpp-python/issues/1861: who left at the last chunk had it refuse all
+    others.
+    """
     request = ask("Hi", tokens=4)
     whole = await collect(engine, request)
     for last in range(1, len(whole.events) + 1):
@@ -370,6 +374,7 @@ async def test_half_a_surrogate_pair_is_refused(engine: LlamaCpp) -> None:
 
 
 async def test_characters_are_never_sent_in_halves(engine: LlamaCpp) -> None:
+    """BUGS B021."""
     answer = await collect(engine, ask("Repeat: 🦀🦀🦀 日本語 🦀", tokens=40, temperature=1.5, seed=3))
     assert "�" not in "".join(delta.text for delta in answer.deltas[:-1])
 

@@ -61,6 +61,7 @@ async def test_nothing_runs_before_the_first_request(model_path: Path, tmp_path:
 
 
 async def test_loading_is_visible_and_serves_all_who_wait(model_path: Path, tmp_path: Path) -> None:
+    """BUGS B037."""
     seen: list[tuple[EngineState, float | None]] = []
     file = model_file(model_path)
     engine = LlamaCpp(
@@ -82,7 +83,7 @@ async def test_loading_is_visible_and_serves_all_who_wait(model_path: Path, tmp_
 
 
 async def test_a_request_in_the_moment_that_a_model_becomes_ready_is_answered(model_path: Path, tmp_path: Path) -> None:
-    """mostlygeek/llama-swap#635: the first one right after a swap got an empty 400."""
+    """BUGS B127: mostlygeek/llama-swap#635: the first one right after a swap got an empty 400."""
     link = tmp_path / "other.gguf"
     link.symlink_to(model_path)
     chosen = [model_file(model_path)]
@@ -173,6 +174,7 @@ async def test_requests_that_have_seen_nothing_survive_a_crash(model_path: Path,
 
 
 async def test_a_worker_that_ignores_sigterm_and_hangs_is_killed(model_path: Path, tmp_path: Path) -> None:
+    """BUGS B126."""
     engine = new_engine(model_path, tmp_path / "log", context=512)
     await engine.warm()
     [pid] = worker_pids()
@@ -265,6 +267,7 @@ async def test_a_load_that_never_ends_is_left_for_another_model(model_path: Path
 
 
 async def test_a_broken_file_fails_with_its_reason_and_is_tried_again(model_path: Path, tmp_path: Path) -> None:
+    """BUGS B037."""
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(model_path.read_bytes()[:5_000_000])
     async with engine_of(broken, tmp_path / "log") as engine:

@@ -64,6 +64,7 @@ def engine_of(model_path: Path, digest: str, log: Path, **config: Any) -> LlamaC
 async def test_with_and_without_it_answers_differ_and_records_say_which(
     engine: LlamaCpp, loras: list[LoraFile], reader: Reader, digest: str
 ) -> None:
+    """BUGS B131, B142, B144."""
     without, with_it = [await collect(engine, ask(QUESTION), lora=lora) for lora in (None, loras[0])]
     assert without.text != with_it.text
     assert without.span.weights == digest == engine.weights()
@@ -86,6 +87,7 @@ async def test_loading_beforehand_makes_the_first_request_find_it(engine: LlamaC
 async def test_all_at_once_each_is_answered_by_the_weights_it_asked_for(
     engine: LlamaCpp, loras: list[LoraFile], reader: Reader
 ) -> None:
+    """BUGS B132."""
     weights = [None, loras[0], loras[1]]
     together = await asyncio.gather(
         *(collect(engine, ask(QUESTION, tokens=8), lora=lora) for _ in range(2) for lora in weights)
@@ -146,6 +148,7 @@ async def test_what_must_not_serve_is_refused_and_the_engine_serves_on(
 async def test_an_adapter_without_effect_is_refused(
     engine: LlamaCpp, model_path: Path, digest: str, tmp_path: Path
 ) -> None:
+    """BUGS B134, B136."""
     nothing = lora_file(model_path, tmp_path, base=digest, scale=0.0)
     with pytest.raises(BadWeights, match="no effect"):
         await engine.load(nothing)
@@ -202,6 +205,7 @@ def variant(lora: LoraFile, folder: Path, number: int) -> LoraFile:
 async def test_swaps_under_load_fail_no_request_and_mix_no_weights(
     model_path: Path, digest: str, tmp_path: Path, reader: Reader, swaps: int
 ) -> None:
+    """BUGS B129, B141."""
     seed = lora_file(model_path, tmp_path, base=digest, rank=1, scale=0.3)
     engine = engine_of(model_path, digest, tmp_path / "log")
     head: LoraFile | None = None

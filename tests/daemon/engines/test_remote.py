@@ -348,6 +348,7 @@ async def raw_server(answer: bytes, tls: ssl.SSLContext | None = None) -> AsyncI
 
 @pytest.mark.parametrize("lines", [b"Transfer-Encoding: chunked\r\n" * 2, b"Transfer-Encoding: chunked, chunked\r\n"])
 async def test_a_doubled_transfer_encoding_is_read(lines: bytes) -> None:
+    """BUGS B054."""
     answer = b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n2\r\nok\r\n0\r\n\r\n"
     async with raw_server(answer) as (authority, _), engine(f"http://{authority}") as remote:
         response, body = await ask(remote)

@@ -141,6 +141,7 @@ async def test_two_jobs_at_once_queue_and_a_queued_one_can_be_cancelled(bench: B
 
 
 async def test_a_job_that_is_killed_goes_on_until_it_gets_nowhere(bench: Bench) -> None:
+    """BUGS B202."""
     row = await ran(bench, "kills_itself", "os.kill(os.getpid(), 9)")
     assert (row.state, row.attempts) == (JobState.FAILED, 3)
     assert row.error is not None

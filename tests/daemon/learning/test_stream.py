@@ -95,7 +95,9 @@ def test_an_answer_that_was_cut_off_says_so(store: Store, job: JobRow, dialect: 
 
 @pytest.mark.parametrize("dialect", [Dialect.CHAT, Dialect.MESSAGES])
 def test_an_answer_with_a_call_that_was_cut_off_teaches_nothing(store: Store, job: JobRow, dialect: Dialect) -> None:
-    """https://github.com/anthropics/claude-code/issues/19143: its provider said that it stopped by itself."""
+    """BUGS B009: https://github.com/anthropics/claude-code/issues/19143: its provider said that it stopped by
+    itself.
+    """
     say_in(
         store, Split.TRAIN, "whole", dialect=dialect, called='{"command": "ls"}' if dialect is Dialect.CHAT else None
     )
@@ -114,6 +116,7 @@ def test_a_split_is_decided_by_the_id_alone_and_is_eight_to_one_to_one() -> None
 
 
 def test_sessions_of_the_gate_are_never_offered(store: Store, job: JobRow) -> None:
+    """BUGS B194."""
     sessions = [say(store, f"q{n}") for n in range(40)]
     assert any(split_of(session) is Split.GATE for session in sessions) or say_in(store, Split.GATE, "more")
     for split in (Split.TRAIN, Split.SEARCH):

@@ -98,6 +98,7 @@ def leave(client: socket.socket, provider: Provider) -> float:
 def test_who_leaves_before_the_first_byte(
     daemon: RunningDaemon, provider: Provider, route: str, model: str, stream: bool
 ) -> None:
+    """BUGS B042."""
     provider.faults.append(Fault(hang=True))
     before = receipts(daemon)
     client = begin(daemon, route, model, stream=stream)
@@ -109,7 +110,7 @@ def test_who_leaves_before_the_first_byte(
 
 @pytest.mark.parametrize(("route", "model"), TALKS)
 def test_who_leaves_in_the_middle(daemon: RunningDaemon, provider: Provider, route: str, model: str) -> None:
-    """What was said until then is kept."""
+    """BUGS B041: What was said until then is kept."""
     provider.pace = 0.02
     before = receipts(daemon)
     client = begin(daemon, route, model, stream=True)
@@ -122,7 +123,7 @@ def test_who_leaves_in_the_middle(daemon: RunningDaemon, provider: Provider, rou
 
 
 def test_the_provider_is_left_within_a_second(daemon: RunningDaemon, provider: Provider) -> None:
-    """The best of three: a busy machine is late now and then."""
+    """BUGS B039: The best of three: a busy machine is late now and then."""
     seconds = []
     for number in range(3):
         provider.faults.append(Fault(hang=True))

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from adapters import active
+from adapters.active import Active
 from daemon.core.paths import Home
 from daemon.store.releases import Releases
 from tests.fakes.daemon import RunningDaemon, running_daemon
@@ -83,6 +85,15 @@ def test_a_removed_one_that_is_used_again_starts_from_the_base(daemon: RunningDa
     _, headers, _ = daemon.post("/v1/chat/completions", HELLO, x_reef_scenario="back")
     assert headers["x-reef-release-id"] == "base"
     assert listed(daemon)["back"]["number"] == 0
+
+
+def test_an_agent_that_ran_a_removed_one_takes_the_next_of_its_name(daemon: RunningDaemon) -> None:
+    daemon.control("POST", "/reef/scenarios", {"name": "again"})
+    path = daemon.home.agents / "codex" / "active.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    active.save(path, "again", Active("r1-00000000", 1, {}))
+    assert daemon.control("DELETE", "/reef/scenarios/again")[0] == 200
+    assert active.load(path, "again") is None
 
 
 def test_what_still_goes_by_it_keeps_it(daemon: RunningDaemon) -> None:

@@ -59,6 +59,7 @@ def test_records_go_out_and_come_back_into_another_scenario(daemon: RunningDaemo
 
 
 def test_a_session_as_messages_and_as_a_trajectory(daemon: RunningDaemon) -> None:
+    """BUGS B204."""
     receipt = say(daemon, "form", **{"x-reef-scenario": "forms"})
     (line,) = exported(daemon, form="openai", scenario="forms")
     assert line == {"messages": [{"role": "user", "content": "form"}, {"role": "assistant", "content": "by the moon"}]}

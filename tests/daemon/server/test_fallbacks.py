@@ -134,7 +134,7 @@ def test_when_nobody_can_be_reached_the_doctor_is_named(daemon: RunningDaemon) -
 def test_an_engine_that_is_not_ready_says_when_to_ask_again(
     daemon: RunningDaemon, providers: tuple[Provider, Provider]
 ) -> None:
-    """Claude Code waits up to a minute, and gives up at once where it is told of more."""
+    """BUGS B062, B064: Claude Code waits up to a minute, and gives up at once where it is told of more."""
     status, headers, raw = daemon.post(MESSAGES, ask("inside-only"))
     assert (status, json.loads(raw)["error"]["type"]) == (503, "overloaded_error")
     assert 0 < int(headers["retry-after"]) <= 60

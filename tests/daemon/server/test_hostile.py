@@ -100,7 +100,7 @@ def test_no_spelling_of_a_path_gets_an_agent_to_the_control_plane_or_above_a_pro
 
 
 def test_quotes_in_every_name_are_only_names(daemon: RunningDaemon) -> None:
-    """Names of models and sessions, ids, cursors and searches never become SQL."""
+    """BUGS B179: Names of models and sessions, ids, cursors and searches never become SQL."""
     before = daemon.get("/reef/status")["counts"]["records"]
     body = {"model": DROP, "user": DROP, "messages": [{"role": "user", "content": DROP}]}
     said = {

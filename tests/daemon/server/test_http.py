@@ -90,7 +90,7 @@ def test_a_compressed_body_is_as_long_as_what_comes_out_of_it(
 def test_an_answer_that_came_compressed_is_decoded_by_clients(
     daemon: RunningDaemon, provider: Provider, path: str, stream: bool, accepted: str
 ) -> None:
-    """Whether they asked for it or not: what the head says of the body is true of it."""
+    """BUGS B046, B047, B051: Whether they asked for it or not: what the head says of the body is true of it."""
     provider.gzip = True
     headers = {**daemon.headers(), "accept-encoding": accepted}
     told = httpx.post(f"{daemon.url}{path}", content=ask("x", stream=stream, input="x"), headers=headers)
@@ -101,6 +101,7 @@ def test_an_answer_that_came_compressed_is_decoded_by_clients(
 
 
 def test_curl_decodes_what_came_compressed(daemon: RunningDaemon, provider: Provider) -> None:
+    """BUGS B046."""
     provider.gzip = True
     words = [word for name, value in daemon.headers().items() for word in ("-H", f"{name}: {value}")]
     command = ["curl", "-sS", "--noproxy", "*", "--compressed", *words, "--data-binary", "@-", f"{daemon.url}{CHAT}"]
@@ -109,6 +110,7 @@ def test_curl_decodes_what_came_compressed(daemon: RunningDaemon, provider: Prov
 
 
 def test_64_mib_in_chunks_pass(daemon: RunningDaemon, provider: Provider) -> None:
+    """BUGS B066."""
     provider.echo = True
     raw = ask("x" * ((64 << 20) - 500))
     pieces = (raw[at : at + (1 << 20)] for at in range(0, len(raw), 1 << 20))
@@ -121,6 +123,7 @@ def test_64_mib_in_chunks_pass(daemon: RunningDaemon, provider: Provider) -> Non
 
 
 def test_a_client_that_waits_for_100_continue_gets_it_at_once(daemon: RunningDaemon, provider: Provider) -> None:
+    """BUGS B052."""
     body = ask("x" * (2 << 20))
     head = "".join(f"{name}: {value}\r\n" for name, value in daemon.headers().items())
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=10) as raw:
@@ -137,6 +140,7 @@ def test_a_client_that_waits_for_100_continue_gets_it_at_once(daemon: RunningDae
 
 @pytest.mark.parametrize("path", ["/", "/v1/models"])
 def test_head_is_a_get_without_a_body(daemon: RunningDaemon, path: str) -> None:
+    """BUGS B056."""
     connection = daemon.connect()
     connection.request("HEAD", path, headers=daemon.headers())
     response = connection.getresponse()
@@ -157,7 +161,7 @@ def test_what_a_route_does_not_know_is_refused_quickly(daemon: RunningDaemon, me
 
 
 def test_a_length_and_chunks_at_once_are_no_request(daemon: RunningDaemon, provider: Provider) -> None:
-    """Two readers that disagree about where it ends are how requests are smuggled."""
+    """BUGS B057: Two readers that disagree about where it ends are how requests are smuggled."""
     head = "".join(f"{name}: {value}\r\n" for name, value in daemon.headers().items())
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=10) as raw:
         raw.sendall(
@@ -170,7 +174,7 @@ def test_a_length_and_chunks_at_once_are_no_request(daemon: RunningDaemon, provi
 
 @pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES, f"{MESSAGES}/count_tokens", "/v1/embeddings"])
 def test_every_header_of_a_refusal_comes_back(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    """Claude Code waits for what these say, and retries for ever without them."""
+    """BUGS B061: Claude Code waits for what these say, and retries for ever without them."""
     told = {
         "retry-after": "17",
         "anthropic-ratelimit-unified-status": "rejected",

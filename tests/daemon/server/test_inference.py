@@ -71,6 +71,7 @@ def test_compacting_by_the_engine_inside_is_refused_with_what_to_do(daemon: Runn
 
 
 def test_counting_is_the_providers_where_the_model_is(daemon: RunningDaemon, provider: Provider) -> None:
+    """BUGS B074."""
     body = {"model": "claude-x", "messages": [{"role": "user", "content": "x"}]}
     status, headers, raw = daemon.post("/v1/messages/count_tokens?beta=true", body)
     assert status == 200
@@ -90,11 +91,27 @@ ASKED = {
 
 @pytest.mark.parametrize("agent", ASKED)
 def test_every_route_that_an_agent_asks_for_is_there(daemon: RunningDaemon, agent: str) -> None:
+    """BUGS B077."""
     said = [{"role": "user", "content": "x"}]
     for method, path in ASKED[agent]:
         body = {"model": "chat-1", "max_tokens": 5, "messages": said, "input": said} if method == "POST" else b""
         response = daemon.open(path, body, method=method)
         assert (response.status, response.read() != b"") == (200, method != "HEAD"), (method, path)
+
+
+@pytest.mark.parametrize(("query", "models"), [("", None), ("?limit=1000", None), ("?client_version=0.154.0", [])])
+def test_every_vendors_client_finds_its_fields_in_the_list(
+    daemon: RunningDaemon, query: str, models: list[str] | None
+) -> None:
+    """BUGS B092: Codex, known by its version, reads another field than OpenAI's and Anthropic's."""
+    listed = json.loads(daemon.open(f"/v1/models{query}", b"", method="GET").read())
+    ids = [entry["id"] for entry in listed["data"]]
+    assert (listed["object"], listed["has_more"], listed["first_id"], listed["last_id"]) == (
+        "list", False, ids[0], ids[-1],
+    )  # fmt: skip
+    assert {"id", "object", "created", "owned_by", "type", "display_name", "created_at"} <= listed["data"][0].keys()
+    assert "default" in ids
+    assert listed.get("models") == models
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/v1/models"), ("POST", "/api/show"), ("GET", "/props")])
@@ -106,7 +123,7 @@ def test_what_other_servers_have_is_refused_at_once(daemon: RunningDaemon, metho
 
 @pytest.mark.parametrize("model", ["chat-1", "mute-1"])
 def test_where_the_provider_cannot_count_the_answer_is_an_estimate(daemon: RunningDaemon, model: str) -> None:
-    """Claude Code sums up its conversation by it: https://github.com/icebear0828/codex-proxy/pull/612"""
+    """BUGS B074, B076: Claude Code sums up its conversation by it: https://github.com/icebear0828/codex-proxy/pull/612"""
     body = {"model": model, "messages": [{"role": "user", "content": "one two three " * 100}]}
     status, _, raw = daemon.post("/v1/messages/count_tokens?beta=true", body)
     assert status == 200

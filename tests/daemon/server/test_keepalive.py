@@ -97,6 +97,7 @@ def hear(
 
 @EVERY
 def test_a_provider_that_is_slow_to_begin(daemon: RunningDaemon, provider: Provider, path: str) -> None:
+    """BUGS B004, B034, B036, B044."""
     _, usual = split(daemon.post(path, ask())[2])
     status, headers, raw = hear(daemon, provider, path, Fault(), keepalives=2)
     count, rest = split(raw)

@@ -100,7 +100,7 @@ LOGIN = "sk-ant-oat01-aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"
 def test_a_persons_login_goes_on_unchanged_and_is_kept_nowhere(
     daemon: RunningDaemon, provider: Provider, method: str, path: str, in_path: bool
 ) -> None:
-    """A subscription, not a key (MetaClaw#42); Reef's own token stands beside it and stays here."""
+    """BUGS B172: A subscription, not a key (MetaClaw#42); Reef's own token stands beside it and stays here."""
     own = {} if in_path else {"x-reef-token": daemon.agent_token}
     headers = {"content-type": "application/json", "authorization": f"Bearer {LOGIN}", "x-app": "cli"} | own
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "input": "x"}
@@ -174,7 +174,7 @@ def test_what_goes_to_a_provider(method: str, path: str, goes: bool) -> None:
 
 
 def test_a_websocket_is_refused_at_once(daemon: RunningDaemon, provider: Provider) -> None:
-    """https://github.com/openai/codex/issues/22156: Codex falls back to HTTP once it is told."""
+    """BUGS B094: https://github.com/openai/codex/issues/22156: Codex falls back to HTTP once it is told."""
     with socket.create_connection(("127.0.0.1", daemon.port), timeout=60) as client:
         head = f"GET /v1/responses HTTP/1.1\r\nhost: 127.0.0.1:{daemon.port}\r\nauthorization: Bearer "
         head += f"{daemon.agent_token}\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"

@@ -100,6 +100,7 @@ def test_what_is_wrong_is_named(daemon: RunningDaemon, fields: dict[str, object]
 
 
 def test_b189_an_agents_waits_for_the_person_where_no_task_can_judge_it(daemon: RunningDaemon) -> None:
+    """BUGS B189."""
     status, told = agent(daemon, "a", **RULE, reason="shorter answers", session="ses_1", release_id="base")
     assert (status, told["state"], told["admitted"]) == (201, "pending", True)
     assert told["config"] == {"session": "ses_1"}
@@ -141,12 +142,31 @@ def test_an_agents_is_bounded(daemon: RunningDaemon, fields: dict[str, object], 
     assert agent(daemon, "bounds", **fields)[0] == status
 
 
+def test_a_secret_is_no_part_of_an_agents_nor_of_a_reason(daemon: RunningDaemon) -> None:
+    key = f"sk-ant-api03-{'A1b2C3d4' * 11}"
+    status, told = agent(daemon, "secret", files={"memory/key.md": f"The key is {key}.\n"})
+    assert (status, told["error"]["message"]) == (
+        422, "harness/memory/key.md: it holds a secret, which every agent would be told"
+    )  # fmt: skip
+    for propose in (agent, person):
+        _, told = propose(daemon, "secret", files={"rules.md": f"{propose}\n"}, reason=f"as {key} says")
+        assert told["reason"].startswith("as [redacted:")
+    assert daemon.get("/reef/harness?scenario=secret")["release_id"] == "base"
+
+
 def test_only_so_many_of_an_agents_wait(daemon: RunningDaemon) -> None:
     for number in range(8):
         assert agent(daemon, "many", files={"rules.md": f"Rule {number}.\n"})[0] == 201
     status, told = agent(daemon, "many", files={"rules.md": "One more.\n"})
     assert (status, told["error"]["kind"]) == (409, "conflict")
     assert person(daemon, "many", files={"rules.md": "Mine.\n"})[0] == 201
+
+
+def test_nor_more_by_naming_other_scenarios(reef_home: Home) -> None:
+    with running_daemon(reef_home) as own:
+        codes = [agent(own, f"many-{number}", **RULE)[0] for number in range(41)]
+        assert codes == [201] * 40 + [409]
+        assert person(own, "many-40", **RULE)[0] == 201
 
 
 def test_what_a_tool_said_as_well_is_told_to_the_person(daemon: RunningDaemon) -> None:
@@ -165,7 +185,7 @@ def test_what_a_tool_said_as_well_is_told_to_the_person(daemon: RunningDaemon) -
 def test_b191_an_agents_is_judged_by_a_process_of_its_own_where_there_are_tasks(
     reef_home: Home, provider: Provider
 ) -> None:
-    """No better than what serves: the gate has no reason to accept it, and it is not released."""
+    """BUGS B191: No better than what serves: the gate has no reason to accept it, and it is not released."""
     with running_daemon(
         reef_home, provider.config(key="env:REEF_TEST_KEY"), environment={"REEF_TEST_KEY": "sk-test"}
     ) as daemon:

@@ -75,6 +75,7 @@ def record(daemon: RunningDaemon, headers: dict[str, str]) -> dict[str, Any]:
 @EVERY
 @STREAM
 def test_bytes_pass_unchanged_both_ways(daemon: RunningDaemon, provider: Provider, path: str, stream: bool) -> None:
+    """BUGS B181."""
     raw = json.dumps(ask("späte Blöcke", stream=stream, unknown={"a": [1.0, None]}), indent=1).encode()
     _, headers, answered = daemon.post(path, raw, anthropic_beta="made-up-2026-11-01")
     sent = provider.requests[-1]
@@ -99,9 +100,7 @@ SIGNED = (
 
 @pytest.mark.parametrize(("asked", "sent"), [("scripted", "scripted"), ("renamed", "claude-large")])
 def test_signed_thoughts_go_back_to_the_byte(daemon: RunningDaemon, provider: Provider, asked: str, sent: str) -> None:
-    """https://github.com/router-for-me/CLIProxyAPI/issues/2172: a signature covers what was written, not what it means.
-    Where a route has its own name for the model, that name alone is another.
-    """
+    """BUGS B082: A signature covers what was written. Where a route names the model, that name alone is another."""
     assert daemon.post(MESSAGES, (SIGNED % asked).encode())[0] == 200
     assert provider.requests[-1].body == (SIGNED % sent).encode()
 
@@ -110,7 +109,7 @@ def test_signed_thoughts_go_back_to_the_byte(daemon: RunningDaemon, provider: Pr
 def test_what_an_agent_says_of_a_signature_and_its_cache_marks_are_its_own(
     daemon: RunningDaemon, provider: Provider, signature: str
 ) -> None:
-    """An empty or a cut signature and all four marks that Anthropic allows: nothing taken, nothing added."""
+    """BUGS B086: An empty or a cut signature and all four marks that Anthropic allows: nothing taken, nothing added."""
     mark = {"cache_control": {"type": "ephemeral"}}
     thought = {"type": "thinking", "thinking": "hm", "signature": signature}
     said = [
@@ -163,6 +162,7 @@ def test_whoever_saw_the_end_finds_the_record(
 def test_no_secret_of_the_agent_is_stored_and_reefs_own_stays_here(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
+    """BUGS B164."""
     key = "sk-ant-oat01-canary-of-a-person-0123456789abcdef"
     headers = {"authorization": f"Bearer {key}", "x-reef-token": daemon.agent_token, "x-reef-tag-run": "7"}
     response = daemon.open(path, ask("x"), headers=headers)
@@ -214,7 +214,7 @@ def test_a_provider_that_breaks_before_answering_is_502_in_the_dialects_shape(
 def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(
     daemon: RunningDaemon, path: str, stream: bool
 ) -> None:
-    """As an error of its own, also to who asked for a stream: agents retry a 502, and no lone error in a 200."""
+    """BUGS B027: As an error of its own, also to who asked for a stream: agents retry a 502, no error in a 200."""
     status, headers, raw = daemon.post(path, ask("x", model="lost-1", stream=stream))
     assert (status, headers["content-type"]) == (502, "application/json")
     error = json.loads(raw)
@@ -226,6 +226,7 @@ def test_a_provider_that_is_not_there_is_502_and_names_the_doctor(
 def test_a_chat_stream_that_breaks_off_breaks_here_too_and_is_incomplete(
     daemon: RunningDaemon, provider: Provider
 ) -> None:
+    """BUGS B026."""
     provider.faults.append(Fault(after=3))
     response = daemon.open(CHAT, ask("x", stream=True))
     receipt = response.getheader("x-reef-agent-record-id")
@@ -238,7 +239,7 @@ def test_a_chat_stream_that_breaks_off_breaks_here_too_and_is_incomplete(
 def test_a_messages_stream_that_breaks_off_ends_with_an_error_of_its_own(
     daemon: RunningDaemon, provider: Provider, framing: Any
 ) -> None:
-    """Anthropic's SDKs wait on a silent truncation; what is left of an unfinished event is not theirs to parse."""
+    """BUGS B026: Anthropic's SDKs wait on a silent end; what is left of an unfinished event is not theirs to parse."""
     provider.framing = framing
     provider.faults.append(Fault(after=3))
     _, headers, raw = daemon.post(MESSAGES, ask("x", stream=True))
@@ -254,7 +255,7 @@ def test_a_messages_stream_that_breaks_off_ends_with_an_error_of_its_own(
 def test_a_stream_that_ends_before_its_first_word_is_502(
     daemon: RunningDaemon, provider: Provider, path: str, framing: Any, fault: Fault
 ) -> None:
-    """Pings, or nothing at all: agents ask again after a 502, and give up on a 200 that is empty."""
+    """BUGS B032: Pings, or nothing at all: agents ask again after a 502, and give up on a 200 that is empty."""
     provider.framing = framing
     provider.faults.append(fault)
     status, headers, raw = daemon.post(path, ask("x", stream=True))
@@ -267,7 +268,7 @@ def test_a_stream_that_ends_before_its_first_word_is_502(
 def test_a_responses_stream_that_breaks_off_ends_with_a_failed_response(
     daemon: RunningDaemon, provider: Provider
 ) -> None:
-    """Codex reads no ``error`` event, and OpenAI's client none of another response's id."""
+    """BUGS B026: Codex reads no ``error`` event, and OpenAI's client none of another response's id."""
     provider.faults.append(Fault(after=3))
     _, headers, raw = daemon.post(RESPONSES, ask("x", stream=True))
     events = [json.loads(frame.partition(b"data: ")[2]) for frame in raw.split(b"\n\n")[:-1]]
@@ -298,6 +299,7 @@ def test_an_error_as_a_whole_200_is_no_success(
 def test_a_compressed_request_passes_as_it_is_and_is_read_for_the_record(
     daemon: RunningDaemon, provider: Provider, encoding: str
 ) -> None:
+    """BUGS B049."""
     plain = json.dumps(ask("compressed")).encode()
     raw = gzip.compress(plain) if encoding == "gzip" else zstandard.compress(plain)
     _, headers, _ = daemon.post(CHAT, raw, content_encoding=encoding)
@@ -326,6 +328,7 @@ def test_a_compressed_answer_passes_as_it_is_and_is_read_for_the_record(
 def test_any_framing_of_a_stream_is_complete(
     daemon: RunningDaemon, provider: Provider, path: str, framing: Any
 ) -> None:
+    """BUGS B001, B002."""
     provider.framing = framing
     _, headers, _ = daemon.post(path, ask("x", stream=True))
     row = record(daemon, headers)
@@ -343,7 +346,7 @@ def test_what_was_used_is_counted(daemon: RunningDaemon, provider: Provider, pat
 
 @EVERY
 def test_letters_that_chunks_cut_stay_whole(daemon: RunningDaemon, provider: Provider, path: str) -> None:
-    """In words and in a call's arguments, for the client and for the record."""
+    """BUGS B019, B022: In words and in a call's arguments, for the client and for the record."""
     provider.turns = (Turn("阴气渐重 🐟", (Call("bash", '{"command":"echo 阴气 😀"}'),)),)
     provider.framing = "tiny"
     _, headers, raw = daemon.post(path, ask("x", stream=True))
@@ -358,7 +361,7 @@ def test_letters_that_chunks_cut_stay_whole(daemon: RunningDaemon, provider: Pro
 def test_a_call_of_a_tool_that_there_is_none_of_is_kept_as_it_came(
     daemon: RunningDaemon, provider: Provider, path: str
 ) -> None:
-    """https://github.com/vercel/ai/issues/2786: models make some up. The agent says so; the record shows it."""
+    """BUGS B081: vercel/ai#2786: models make some up. The agent says so; the record shows it."""
     provider.turns = (Turn("", (Call("multi_tool_use.parallel", {"tool_uses": []}),)),)
     _, headers, raw = daemon.post(path, ask("x", stream=True))
     assert b"multi_tool_use.parallel" in raw
@@ -413,8 +416,7 @@ THOUGHTS: dict[str, list[dict[str, Any]]] = {
 def test_sealed_thoughts_pass_and_are_kept_to_the_byte(
     daemon: RunningDaemon, provider: Provider, path: str, model: str
 ) -> None:
-    """What comes back altered is refused, and the conversation is lost (claude-code#63265); also where only the model
-    has another name at the provider."""
+    """BUGS B087: What comes back altered is refused (claude-code#63265); also where the model has another name."""
     said = [{"role": "user", "content": "go"}, *THOUGHTS[path], {"role": "user", "content": "on"}]
     raw = json.dumps(ask("", model=model) | {"messages": said, "input": said}, indent=1).replace("/", "\\/").encode()
     _, headers, _ = daemon.post(path, raw)
@@ -437,6 +439,7 @@ def test_a_body_that_is_no_request_is_400_in_the_dialects_shape(daemon: RunningD
 def test_a_body_over_the_limit_is_413_for_clients_that_send_it_all_first(
     daemon: RunningDaemon, path: str, chunked: bool
 ) -> None:
+    """BUGS B066, B069."""
     raw = json.dumps(ask("x" * 30_000_000)).encode()
     connection = daemon.connect()
     connection.request("POST", path, iter([raw]) if chunked else raw, daemon.headers())

@@ -80,6 +80,7 @@ CREATED = b'event: response.created\ndata: {"type":"response.created","response"
     ],
 )
 async def test_an_error_that_codex_would_pass_over_is_followed_by_one_that_it_reads(said: bytes, code: str) -> None:
+    """BUGS B031."""
     call, got = await passed(RESPONSES, Answer([CREATED, said]))
     assert call.end is End.ERROR
     assert got.startswith(CREATED + said + b"event: response.failed\ndata: ")
@@ -101,6 +102,7 @@ SAID = {CHAT: b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n', MESSAGES: BE
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize("dialect", [CHAT, MESSAGES, RESPONSES])
 async def test_an_error_in_any_shape_passes_and_is_one(dialect: Dialect, begun: bool, error: bytes) -> None:
+    """BUGS B029."""
     said = [SAID[dialect], error] if begun else [error]
     call, got = await passed(dialect, Answer(said))
     assert call.end is End.ERROR

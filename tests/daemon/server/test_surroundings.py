@@ -141,7 +141,9 @@ time.time, time.time_ns = moved(time.time, 1), moved(time.time_ns, 10**9)
 def test_a_clock_set_back_between_two_turns_changes_no_order_and_no_duration(
     reef_home: Home, provider: Provider, tmp_path: Path
 ) -> None:
-    """https://github.com/bitflicker64/Termstory/issues/49: jumps cut a session into many, with negative gaps."""
+    """BUGS B162: https://github.com/bitflicker64/Termstory/issues/49: jumps cut a session into many, with negative
+    gaps.
+    """
     moved = tmp_path / "moved"
     (tmp_path / "sitecustomize.py").write_text(_MOVABLE_CLOCK)
     environment = {"MOVED_SECONDS": str(moved), "PYTHONPATH": f"{tmp_path}:{REPOSITORY}"}

@@ -334,6 +334,7 @@ def test_effort_is_told_in_the_providers_words(
 
 
 def test_parallel_calls_are_allowed_or_not_as_the_agent_said(daemon: RunningDaemon, provider: Provider) -> None:
+    """BUGS B079."""
     for said in (True, False):
         daemon.post(PATHS[RESPONSES], request(RESPONSES, CHAT, parallel_tool_calls=said))
         assert provider.requests[-1].json()["parallel_tool_calls"] is said
@@ -370,7 +371,7 @@ def test_a_compressed_request_is_translated(daemon: RunningDaemon, provider: Pro
 
 
 def test_a_history_of_screenshots_is_no_problem(daemon: RunningDaemon, provider: Provider) -> None:
-    """https://github.com/EKKOLearnAI/hermes-studio/issues/2757: 25 MB in one request."""
+    """BUGS B067: https://github.com/EKKOLearnAI/hermes-studio/issues/2757: 25 MB in one request."""
     url = "data:image/png;base64," + "A" * (1 << 20)
     shot = {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": url}]}
     call = {"type": "function_call", "call_id": "c", "name": "bash", "arguments": "{}"}
@@ -399,7 +400,7 @@ def test_options_that_a_server_refuses_are_left_out_and_the_question_is_not(
 
 
 def test_cache_marks_that_a_provider_refuses_are_left_out(daemon: RunningDaemon, provider: Provider) -> None:
-    """Ours to give up: the agent that asks in another dialect set none."""
+    """BUGS B091: Ours to give up: the agent that asks in another dialect set none."""
     provider.faults.append(Fault(status=400, message="system.0.cache_control: Extra inputs are not permitted"))
     assert daemon.post(PATHS[CHAT], request(CHAT, MESSAGES))[0] == 200
     first, second = (sent.body for sent in provider.requests)

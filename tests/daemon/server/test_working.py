@@ -1,6 +1,7 @@
 """A person edits files of a working copy in a real daemon: proposals and conflicts come of it by themselves."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -280,6 +281,32 @@ def test_an_agent_edits_no_working_copy(daemon: RunningDaemon) -> None:
         response = daemon.open(f"/reef/harness/working{path}", {}, method=method)
         response.read()
         assert response.status == 401
+
+
+def test_a_folder_that_was_taken_away_is_made_anew_and_nothing_is_removed_by_it(daemon: RunningDaemon) -> None:
+    chain.publish(daemon.home, "job_gone", scenario="gone")
+    made = Copy(daemon, "gone")
+    made.write("rules.md", "Mine.\n")
+    made.proposed()
+    shutil.rmtree(made.root)
+    assert made.asked()["trouble"].endswith("is gone; reef harness edit --scenario gone makes it anew")
+    again = Copy(daemon, "gone")
+    assert (again.files(), again.asked()["edits"]) == (chain.HARNESS, [])
+    until(lambda: not made.pending(), "what was proposed is withdrawn")
+
+
+def test_a_link_in_the_folders_place_is_neither_read_nor_written(daemon: RunningDaemon, tmp_path: Path) -> None:
+    chain.publish(daemon.home, "job_link", scenario="link")
+    made = Copy(daemon, "link")
+    shutil.rmtree(made.root)
+    made.root.symlink_to(tmp_path)
+    tmp_path.chmod(0o755)
+    (tmp_path / "rules.md").write_text("Mine.\n")
+    assert "is no folder of its own" in made.asked()["trouble"]
+    assert daemon.control("POST", "/reef/harness/working", {"scenario": "link"})[0] == 500
+    assert (made.pending(), len(list(tmp_path.iterdir())), tmp_path.stat().st_mode & 0o777) == ([], 1, 0o755)
+    made.root.unlink()
+    assert Copy(daemon, "link").files() == chain.HARNESS
 
 
 def test_what_was_saved_while_no_daemon_ran_is_found(reef_home: Home) -> None:

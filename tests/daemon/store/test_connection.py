@@ -38,7 +38,7 @@ def test_an_error_says_what_happened(tmp_path: Path, code: int, said: str) -> No
 
 
 def test_a_full_disk_is_never_called_damage(tmp_path: Path) -> None:
-    """riffle#589."""
+    """BUGS B161: riffle#589."""
     assert "damaged" not in explain(failure(sqlite3.SQLITE_FULL), tmp_path / "reef.db").message
 
 

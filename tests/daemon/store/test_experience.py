@@ -56,7 +56,7 @@ def test_turns_are_offered_whole_the_last_of_a_session_included(store: Store) ->
 
 @pytest.mark.parametrize("keys", [(), ("fork",)])
 def test_a_fork_offers_its_own_turn_and_not_its_parents_again(store: Store, keys: tuple[str, ...]) -> None:
-    """A sub-agent's session that replays its parent's history: 91 times the tokens (ccusage/ccusage#950)."""
+    """BUGS B146: A sub-agent's session that replays its parent's history: 91 times the tokens (ccusage/ccusage#950)."""
     talk = Conversation(store, changes={"session_keys": ("parent",)} if keys else {})
     first = talk.turn("one", "1")
     middle = list(talk.said)

@@ -107,7 +107,7 @@ def test_a_file_that_names_no_answer_ids_brings_no_second_record_of_what_was_see
 
 
 def test_the_same_call_in_several_files_is_one_record(store: Store) -> None:
-    """An agent and its sub-agents each write it down, with the answer's id: ccusage/ccusage#1698."""
+    """BUGS B149: An agent and its sub-agents each write it down, with the answer's id: ccusage/ccusage#1698."""
     assert sent(store, line("file 1: 7", answer_id="msg_1")) == ["file 1: 7"]
     assert sent(store, line("file 2: 3", answer_id="msg_1"), line("file 3: 1", answer_id="msg_1")) == []
     assert store.counts()["records"] == 1

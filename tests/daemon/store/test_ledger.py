@@ -58,6 +58,7 @@ def test_a_receipt_is_used_once(store: Store) -> None:
 
 
 def test_errors_paths_and_tags_are_redacted(store: Store, path: Path) -> None:
+    """BUGS B169."""
     appended = record(
         store, transcript([user("hi")], None, note=f"the provider reported: Incorrect API key provided: {KEY}"),
         error=f"Incorrect API key provided: {KEY}", tags={"note": KEY},

@@ -122,7 +122,7 @@ def test_going_on_from_the_middle_is_a_child_session(store: Store) -> None:
 
 
 def test_a_fork_counts_its_own_tokens_only(store: Store) -> None:
-    """100 tokens, and a fork of 50 more: 150 in all (ccusage/ccusage#897)."""
+    """BUGS B147: 100 tokens, and a fork of 50 more: 150 in all (ccusage/ccusage#897)."""
     base = [system("s"), user("q")]
     record(store, transcript(base, "a", usage=Usage(prompt=60, completion=40)))
     grown = [*base, assistant("a"), user("x")]

@@ -119,6 +119,7 @@ def no_space(path: Path) -> Iterator[None]:
 
 
 def test_when_writing_fails_reading_goes_on_and_space_heals_it(store: Store, path: Path) -> None:
+    """BUGS B159."""
     kept = record(store, transcript([user("before")]))
     noise = random.Random(1)
     with no_space(path):
@@ -191,6 +192,7 @@ def test_a_full_disk_at_the_start_is_no_damage(small_disk: Path) -> None:
 
 
 def test_the_log_stays_bounded_under_load(store: Store, path: Path) -> None:
+    """BUGS B156."""
     noise = random.Random(4)
     wal = path.with_name("reef.db-wal")
     largest = 0
@@ -235,7 +237,9 @@ def disturbers(path: Path, count: int) -> Iterator[None]:
 
 
 def test_seven_processes_do_not_starve_a_writer(store: Store, path: Path) -> None:
-    """hermes-agent#3385: of a hundred records 99 are on disk within half a second, and the log stays small."""
+    """BUGS B156: hermes-agent#3385: of a hundred records 99 are on disk within half a second, and the log stays
+    small.
+    """
     noise, wal = random.Random(6), path.with_name("reef.db-wal")
     slowest: list[float] = []
     with disturbers(path, 6):
@@ -254,7 +258,9 @@ def test_seven_processes_do_not_starve_a_writer(store: Store, path: Path) -> Non
 def test_a_reader_in_the_middle_of_a_long_select_stops_no_commit(
     store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """inspect_ai#4154: another program's open cursor, also where the log is to start over; it reads its own moment."""
+    """BUGS B157: inspect_ai#4154: another program's open cursor, also where the log is to start over; it reads its own
+    moment.
+    """
     monkeypatch.setattr(checkpoint, "_RESTART", 1 << 20)
     talk = Conversation(store)
     for number in range(20):

@@ -62,11 +62,13 @@ def test_calls_are_joined_by_index() -> None:
 
 
 def test_parallel_calls_that_all_have_index_0_stay_apart() -> None:
+    """BUGS B014."""
     response = sse(call(0, '{"c":1}', "a", "bash"), call(0, '{"c":2}', "b", "bash"))
     assert calls(response) == [("a", "bash", '{"c":1}'), ("b", "bash", '{"c":2}')]
 
 
 def test_one_call_whose_fragments_have_new_ids_is_one_call() -> None:
+    """BUGS B016."""
     assert calls(sse(call(0, '{"c":', "a", "bash"), call(0, "1", "b"), call(0, "}", "c", "bash"))) == [
         ("a", "bash", '{"c":1}')
     ]
@@ -78,6 +80,7 @@ def test_calls_without_an_index_are_told_apart_by_their_place() -> None:
 
 
 def test_arguments_sent_as_an_object_become_text() -> None:
+    """BUGS B017."""
     assert calls(sse(call(0, {"a": 1}, "a", "f"), delta("stop"))) == [("a", "f", '{"a":1}')]
 
 
@@ -136,6 +139,7 @@ def test_a_stream_without_done_is_read_to_its_end() -> None:
 
 
 def test_usage_is_read_from_its_own_chunk_with_nulls_and_details() -> None:
+    """BUGS B024."""
     usage = {
         "prompt_tokens": 10,
         "completion_tokens": 4,

@@ -56,6 +56,7 @@ def test_content_may_be_a_string_or_parts() -> None:
 
 
 def test_developer_is_system() -> None:
+    """BUGS B071."""
     assert one({"role": "developer", "content": "be brief"}) == Message("system", (Text("be brief"),))
 
 

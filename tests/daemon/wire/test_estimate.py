@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[3]
     ],
 )
 def test_prose_and_json_are_within_15_percent_of_both(file: str, counted: tuple[int, int]) -> None:
+    """BUGS B076."""
     guess = text_tokens((ROOT / file).read_text("utf-8"))
     assert all(abs(guess / exact - 1) < 0.15 for exact in counted)
 

@@ -74,11 +74,13 @@ def test_a_body_becomes_the_same_message() -> None:
 
 
 def test_the_empty_input_at_a_blocks_start_is_no_part_of_the_arguments() -> None:
+    """BUGS B007."""
     response = sse(start(), opened(0, **TOOL), *written("", '{"location":', ' "San', ' Francisco"}'))
     assert content(response)[0]["input"] == {"location": "San Francisco"}
 
 
 def test_of_concatenated_inputs_the_last_object_counts() -> None:
+    """BUGS B012."""
     assert content(sse(opened(0, **TOOL), *written("{}", '{"a":1}')))[0]["input"] == {"a": 1}
 
 
@@ -91,6 +93,7 @@ def test_a_call_without_arguments_has_an_empty_input() -> None:
 
 
 def test_raw_control_characters_in_arguments_are_read() -> None:
+    """BUGS B011."""
     assert content(sse(opened(0, **TOOL), *written('{"text": "two\nlines"}')))[0]["input"] == {"text": "two\nlines"}
 
 

@@ -145,7 +145,9 @@ def test_half_an_emoji_from_an_engine_can_still_be_written() -> None:
 
 
 def test_a_thought_is_a_block_that_ends_with_its_signature() -> None:
-    """https://github.com/nielspeter/claude-code-proxy/pull/17: without it Claude Code drops the whole turn."""
+    """BUGS B084: https://github.com/nielspeter/claude-code-proxy/pull/17: without it Claude Code drops the whole
+    turn.
+    """
     script: list[EngineEvent] = [Started(20, 12), ThinkingDelta("hm"), ThinkingEnd("openai:rs_1:x"), *spoken("yes")[1:]]
     told = streamed(script)
     assert [event["delta"] for event in told if event.get("index") == 0 and "delta" in event] == [

@@ -201,6 +201,7 @@ def test_comments_alone_are_neither_held_nor_an_end() -> None:
 
 
 def test_a_comment_and_an_event_in_one_read_both_pass() -> None:
+    """BUGS B006."""
     both = b": ping\n\ndata: {}\n\n"
     assert Relay().feed(both) == both
 

@@ -167,7 +167,9 @@ OUTPUTS: dict[Dialect, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("ascii", [True, False])
 @pytest.mark.parametrize(("name", "number"), [(name, n) for name, given in OUTPUTS.items() for n in range(len(given))])
 def test_what_cat_env_printed_is_in_nothing_that_is_kept(name: Dialect, number: int, *, ascii: bool) -> None:
-    """Keys were live in transcripts after a month (claude-code#86707): bytes, search and training read what is here."""
+    """BUGS B166: Keys were live in transcripts after a month (claude-code#86707): bytes, search and training read what
+    is here.
+    """
     body = json.dumps({LISTS[name]: [OUTPUTS[name][number]]}, ensure_ascii=ascii).encode()
     found = recorded(name, body, redact=Redactor(b"k").redact)
     assert found.redacted == 3
@@ -180,6 +182,7 @@ def test_what_cat_env_printed_is_in_nothing_that_is_kept(name: Dialect, number: 
 
 
 def test_a_signature_that_only_looks_like_a_secret_stays_whole() -> None:
+    """BUGS B167."""
     signature = base64.b64encode(random.Random(5).randbytes(300))
     blocks = b'{"type":"thinking","thinking":"","signature":"%s"}, {"data": "%s","type":"redacted_thinking"}'
     said = b'{"role":"assistant","content":[' + blocks % (signature, signature[:88]) + b"]}"

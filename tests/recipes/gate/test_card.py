@@ -34,6 +34,7 @@ def lines(release: Release) -> list[str]:
 
 
 def test_the_whole_card() -> None:
+    """BUGS B199."""
     assert card.text(RELEASE) == (
         "verdict   accepted: it is better: 8 tasks passed only with it, 1 only\n"
         "          without it, 11 pairs were enough\n"

@@ -89,7 +89,18 @@ def test_a_worse_candidate_is_turned_down_without_running_the_guard() -> None:
     assert "it is worse: 5 tasks passed only without it" in result.reason
 
 
+def test_words_that_every_request_pays_for_must_gain_more_than_luck() -> None:
+    """BUGS B182: two of twenty tasks more, for a sixth more tokens."""
+    tasks = [task(number) for number in range(20)]
+    gained = [one.prompt for one in tasks[3:5]]
+    job = FakeJob(lambda rules, prompt, _: "It is so." if rules and prompt in gained else "No. Sentence")
+    result = judged(job, ruled("Answer in one short sentence.", "Think of the reader first. " * 8), tasks)
+    assert (result.wins, result.losses, len(result.pairs)) == (2, 0, 20)
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
 def test_the_guard_turns_a_better_candidate_down() -> None:
+    """BUGS B139."""
     words = [task(number, TaskSet.REGRESSION, form="max_words:4") for number in range(6)]
     job = FakeJob(lambda rules, prompt, _: f"It is about {prompt} and that." if rules else "No sentence")
     result = judged(job, SENTENCE, regression=words)

@@ -84,5 +84,6 @@ def test_a_loss_that_is_no_number_is_refused(model_path: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_examples_that_are_all_too_long_are_refused(model_path: Path, tmp_path: Path) -> None:
+    """BUGS B201."""
     last = run(spec(model_path, tmp_path, longest=4))[-1]
     assert last["message"] == "nothing to train on: 4 examples, none within 4 tokens"

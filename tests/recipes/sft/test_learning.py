@@ -86,6 +86,7 @@ def judged(context: FakeContext) -> GateResult:
 
 
 def test_a_typed_note_becomes_a_habit(learned: FakeContext) -> None:
+    """BUGS B204."""
     assert learned.said[0].startswith("this note is enough")
     answers = learned.answer([question(task.prompt) for task in HELD_OUT], which=Which.CANDIDATE, max_tokens=TOKENS)
     assert sum(learned.passes(CHECK, answer) for answer in answers) >= 36
@@ -123,7 +124,9 @@ def marked_at_random(context: FakeContext) -> list[Experience]:
 
 
 def test_llama_cpp_computes_what_was_trained(learned: FakeContext, model_path: Path, tmp_path: Path) -> None:
-    """Logits of PyTorch with the PEFT adapter and of llama.cpp with the GGUF one, over a whole conversation."""
+    """BUGS B137: Logits of PyTorch with the PEFT adapter and of llama.cpp with the GGUF one, over a whole
+    conversation.
+    """
     assert learned.candidate is not None
     spec = WorkerSpec(str(model_path), "test", learned.candidate.base, 64, 1, 1, plain=True)
     model = Model(spec, NativeLog(), lambda _: None)

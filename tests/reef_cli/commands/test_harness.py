@@ -79,6 +79,27 @@ def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:
     assert [path.name for path in place.root.iterdir()] == ["user"]
 
 
+def test_the_only_agent_that_is_installed_is_meant_where_none_is_named(reef_home: Home, reef: Reef) -> None:
+    assert "no agent is installed\n  hint: reef harness list" in reef("harness", "uninstall").err
+    assert "emacs is not installed\n  hint: reef harness list" in reef("harness", "update", "--adapter", "emacs").err
+    agents.install(reef_home)
+    (reef_home.agents / "codex").mkdir()
+    (reef_home.agents / "codex" / "receipt").touch()
+    for verb in ("uninstall", "update"):
+        several = reef("harness", verb)
+        assert several.code == ExitCode.USAGE
+        assert "several agents are installed\n  hint: --adapter codex|pi" in several.err
+    (reef_home.agents / "codex" / "receipt").unlink()
+    assert reef("harness", "uninstall").out.startswith("pi is uninstalled\n")
+
+
+def test_what_an_uninstall_kept_can_be_purged(home: Home, reef: Reef) -> None:
+    _edit_rules(home)
+    reef("harness", "uninstall")
+    assert reef("harness", "uninstall", "--adapter", "pi", "--purge").out == "pi is uninstalled\n"
+    assert not (home.agents / "pi").exists()
+
+
 def _edit_rules(home: Home) -> Place:
     """Of a release, where the agent read it."""
     chain.publish(home)

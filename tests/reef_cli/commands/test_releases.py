@@ -29,6 +29,10 @@ def proposed(store: Releases, job: str, scenario: str, verdict: Verdict = Verdic
 
 
 def test_before_anything_is_released_it_says_so(cli: Reef) -> None:
+    slip = "no scenario is called 'nothing' yet"
+    assert cli("releases", "list", "--scenario", "nothing").err.startswith(f"{slip}; which there are: reef scenarios")
+    assert f"{slip}\n  hint: reef scenarios list" in cli("releases", "show", "--scenario", "nothing").err
+    cli("scenarios", "add", "nothing")
     result = cli("releases", "list", "--scenario", "nothing")
     assert result.code == 0
     assert "nothing is released here yet" in result.err
@@ -37,6 +41,7 @@ def test_before_anything_is_released_it_says_so(cli: Reef) -> None:
     assert back.error()["kind"] == "not_found"
     shown = cli("releases", "show", "--scenario", "nothing", "--json")
     assert (shown.code, shown.error()["kind"]) == (ExitCode.NOT_FOUND, "not_found")
+    assert shown.error()["hint"].endswith("or make one: reef harness edit --scenario nothing")
 
 
 def test_approve_list_show_diff_and_roll_back(cli: Reef, store: Releases) -> None:

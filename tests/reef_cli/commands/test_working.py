@@ -1,5 +1,6 @@
 """`reef harness edit · status · keep · discard`, on a real daemon."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,24 @@ def test_from_a_folder_to_a_release(served: Served, cli: Reef) -> None:
     after = cli("harness", "status", "--scenario", "w").out.splitlines()
     assert after[1].startswith("made from r2-")
     assert len(after) == 2
+
+
+def test_a_folder_that_a_person_removed_is_no_working_copy_any_more(served: Served, cli: Reef) -> None:
+    chain.publish(served.home, "job_g1", scenario="g")
+    root = folder(cli, "g")
+    shutil.rmtree(root)
+    gone = cli("harness", "discard", "--scenario", "g")
+    assert gone.code == ExitCode.NOT_FOUND
+    assert "'g' has no working copy\n  hint: reef harness edit --scenario g" in gone.err
+    assert f"g  {root}" not in cli("harness", "status").out
+    assert folder(cli, "g") == root
+    assert (root / "rules.md").is_file()
+    assert cli("harness", "status", "--scenario", "g", "--json").json()["items"][0]["edits"] == []
+
+
+def test_a_name_that_is_new_is_said_to_be_so(cli: Reef) -> None:
+    told = cli("harness", "edit", "--scenario", "wrok").err
+    assert told.startswith("no scenario is called 'wrok' yet; which there are: reef scenarios list; this one begins")
 
 
 def test_a_conflict_and_its_two_ways_out(served: Served, cli: Reef) -> None:

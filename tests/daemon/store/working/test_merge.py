@@ -29,6 +29,8 @@ from daemon.store.working.merge import merged
 def test_b192_what_a_person_edited_wins_and_what_they_did_not_is_updated(
     was: str | None, here: str | None, new: str | None, take: bool, edit: bool, conflict: bool
 ) -> None:
+    """BUGS B192."""
+
     def tree(text: str | None) -> dict[str, str]:
         return {} if text is None else {"rules.md": text}
 

@@ -65,6 +65,15 @@ def test_links_pipes_and_devices_are_refused_and_not_read(tmp_path: Path) -> Non
     assert all(problem.blocks for problem in seen.problems)
 
 
+def test_what_is_not_reached_is_not_taken_for_removed(tmp_path: Path) -> None:
+    for number in range(2001):
+        put(tmp_path, f"memory/m{number}.md")
+    put(tmp_path, "rules.md")
+    seen = look(tmp_path, ["memory/m0.md", "rules.md"])
+    assert "rules.md" not in seen.files
+    assert seen.unread == {"rules.md"}
+
+
 def test_a_file_without_a_place_is_told_and_blocks_nothing(tmp_path: Path) -> None:
     put(tmp_path, "notes.txt")
     put(tmp_path, "skills/greet.md")
@@ -89,6 +98,7 @@ def test_a_file_without_a_place_is_told_and_blocks_nothing(tmp_path: Path) -> No
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_and_blocks(tmp_path: Path, path: str, text: str, what: str) -> None:
+    """BUGS B184."""
     put(tmp_path, path, text)
     (problem,) = look(tmp_path).problems
     assert (problem.path, problem.blocks) == (path, True)
@@ -96,11 +106,13 @@ def test_what_is_wrong_with_a_file_is_said_and_blocks(tmp_path: Path, path: str,
 
 
 def test_b184_a_quoted_colon_in_a_description_is_fine(tmp_path: Path) -> None:
+    """BUGS B184."""
     put(tmp_path, "skills/greet/SKILL.md", '---\nname: greet\ndescription: "Use when: asked"\n---\nx\n')
     assert look(tmp_path).problems == ()
 
 
 def test_b186_rules_in_a_skills_body_are_no_second_head(tmp_path: Path) -> None:
+    """BUGS B186."""
     put(tmp_path, "skills/greet/SKILL.md", f"{SKILL}\n---\n\nPart two: all of it.\n\n---\nEnd.\n")
     assert look(tmp_path).problems == ()
 
@@ -115,6 +127,7 @@ def test_b186_rules_in_a_skills_body_are_no_second_head(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("gap", ["", "\n"])
 def test_b187_heads_with_and_without_a_blank_line_are_found(tmp_path: Path, head: str, gap: str) -> None:
+    """BUGS B187."""
     put(tmp_path, "skills/greet/SKILL.md", f"---\n{head}\n---\n{gap}Say hello.\n")
     assert look(tmp_path).problems == ()
 
