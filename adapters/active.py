@@ -26,9 +26,11 @@ class Active(NamedTuple):
 def load(path: Path, scenario: str) -> Active | None:
     """None where no run of the scenario has begun yet, or the file cannot be read."""
     try:
-        return Active(**json.loads(path.read_bytes())[scenario])
+        known = Active(**json.loads(path.read_bytes())[scenario])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    whole = all(isinstance(value, kind) for value, kind in zip(known, (str, int, dict, str), strict=True))
+    return known if whole else None
 
 
 def releases(path: Path) -> set[str]:
@@ -48,6 +50,7 @@ def save(path: Path, scenario: str, active: Active) -> None:
         known = json.loads(path.read_bytes())
     except (OSError, ValueError):
         known = {}
+    known = known if isinstance(known, dict) else {}
     write_private(path, json.dumps({**known, scenario: active._asdict()}, indent=2).encode())
 
 

@@ -149,7 +149,8 @@ class Adapter(NamedTuple):
 def names(home: Home) -> list[str]:
     """All there are, Reef's own and the person's."""
     shipped = {path.parent.name for path in _SHIPPED.glob("*/adapter.json")}
-    return sorted(shipped | {path.stem for path in _own(home).glob("*.json") if _NAME.fullmatch(path.stem)})
+    own = (path for path in _own(home).glob("*.json") if path.is_file())
+    return sorted(shipped | {path.stem for path in own if _NAME.fullmatch(path.stem)})
 
 
 def load(home: Home, name: str) -> Adapter:

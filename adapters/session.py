@@ -6,6 +6,7 @@ files would lie after a reboot. Whoever starts next sweeps what no process holds
 """
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -16,10 +17,13 @@ from typing import Any, Final, NamedTuple
 from adapters import edits, template
 from adapters.agent import Adapter, Mode
 from adapters.template import Source
+from daemon.core.errors import ConfigError, NotFound
 from daemon.core.locks import is_locked, locked
 from daemon.core.paths import private_directory, write_private
 
 _LOCK: Final = "lock"
+#: How the names of runs begin, see `daemon.core.ids`.
+_RUNS: Final = ("run", "check")
 _SHELF_LINK: Final = "release"
 
 
@@ -67,6 +71,21 @@ class Place(NamedTuple):
         them."""
         cut = (path for name in ("receipt", "install.json", "active.json") for path in self.root.glob(f".{name}.*"))
         return self.sessions, self.shelf, self.active, self.bytecode, self.root / "turn", *cut
+
+
+def installation(place: Place, name: str) -> dict[str, Any]:
+    """What install.json says. Raises NotFound where the adapter is not installed, ConfigError where it says nothing."""
+    again = f"reef harness install --adapter {name}"
+    try:
+        found: dict[str, Any] = json.loads(place.install.read_bytes())
+    except (OSError, ValueError):
+        raise NotFound(f"{name} is not installed", hint=again) from None
+    words = found.get("command") if isinstance(found, dict) else None
+    said = {"mode": "isolated", **found} if words else {}
+    needed = [said.get(name) for name in ("scenario", "upgrade", "version", "mode")]
+    if not isinstance(words, list) or not all(isinstance(one, str) for one in (*words, *needed)):
+        raise ConfigError(f"{place.install} does not say what was chosen", hint=again)
+    return found
 
 
 @contextmanager
@@ -175,7 +194,9 @@ def _private(path: str, flags: int) -> int:
 
 
 def _directories(place: Place) -> list[Path]:
-    return sorted(entry for entry in place.sessions.iterdir() if entry.is_dir()) if place.sessions.is_dir() else []
+    """Whatever else lies there, where the folder is a link, is nobody's run."""
+    found = place.sessions.iterdir() if place.sessions.is_dir() else ()
+    return sorted(entry for entry in found if entry.is_dir() and entry.name.startswith(_RUNS))
 
 
 def _hold(path: Path) -> None:

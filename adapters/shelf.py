@@ -7,6 +7,7 @@ session reads never changes. `.release.json` inside is what the daemon delivered
 import hashlib
 import json
 import os
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from daemon.core.paths import private_directory
 
 _DELIVERED: Final = ".release.json"
 _KEPT: Final = 3
+_OURS: Final = re.compile(r"\.new-.*|(?:base|r[0-9]+-[0-9a-f]{8})-[0-9a-f]{16}")
 
 
 def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
@@ -61,7 +63,8 @@ def prune(shelf: Path, used: Collection[str], ids: Collection[str] = (), *, spar
     newest of them, and what a start that was killed left half made. What somebody changed is kept."""
     if not shelf.is_dir():
         return
-    spare = (entry for entry in shelf.iterdir() if not (entry.name in used or entry.name.rpartition("-")[0] in ids))
+    ours = (entry for entry in shelf.iterdir() if _OURS.fullmatch(entry.name))
+    spare = (entry for entry in ours if not (entry.name in used or entry.name.rpartition("-")[0] in ids))
     folders = sorted(spare, key=_age)
     cut = [entry for entry in folders if entry.name.startswith(".")]
     whole = [entry for entry in folders if not entry.name.startswith(".")]

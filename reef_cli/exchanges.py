@@ -40,7 +40,15 @@ def curl(client: Client, receipt: str) -> str:
     headers = ["content-type: application/json", f"x-reef-scenario: {record['scenario']}"]
     if record["dialect"] == "messages":
         headers.append("anthropic-version: 2023-06-01")
-    words = ["curl", "-sS", f'"$REEF_URL"{shlex.quote(record["path"])}', "-H", '"Authorization: Bearer $REEF_TOKEN"']
+    to = ("--noproxy", "'*'")  # a proxy cannot reach the daemon, and would be told the token
+    words = [
+        "curl",
+        "-sS",
+        *to,
+        f'"$REEF_URL"{shlex.quote(record["path"])}',
+        "-H",
+        '"Authorization: Bearer $REEF_TOKEN"',
+    ]
     for header in headers:
         words += ["-H", shlex.quote(escaped(header))]
     if len(body) <= _INLINE:

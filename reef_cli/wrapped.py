@@ -5,7 +5,6 @@ good release of this machine and says so; only where there is none does it refus
 terminal, signals and the exit code are the agent's own.
 """
 
-import json
 import math
 import os
 import shlex
@@ -22,7 +21,7 @@ from adapters.active import Active
 from adapters.agent import Adapter, Mode
 from adapters.delivery import Delivery
 from adapters.session import Place
-from daemon.core.errors import NotFound, ReefError, Unreachable, UsageError
+from daemon.core.errors import ReefError, Unreachable, UsageError
 from daemon.core.ids import new_id
 from daemon.core.paths import Home, home
 from reef_cli import declared, diagnostics, proxies
@@ -123,7 +122,7 @@ def check(where: Home, name: str) -> None:
 
 def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
     adapter = agent.load(where, name)
-    chosen = installation(Place(where.agents / name), name)
+    chosen = session.installation(Place(where.agents / name), name)
     mode = adapter.mode(chosen.get("mode", "isolated"), keep_keys=chosen.get("keep_keys", False))
     return Wrapped(where, place, adapter, mode, chosen)
 
@@ -169,15 +168,6 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 def _changed(environment: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
     found = {**environment, **changes}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def installation(place: Place, name: str) -> dict[str, Any]:
-    """What install.json says. Raises NotFound where the adapter is not installed."""
-    try:
-        found: dict[str, Any] = json.loads(place.install.read_bytes())
-    except (OSError, ValueError):
-        raise NotFound(f"{name} is not installed", hint=f"reef harness install --adapter {name}") from None
-    return found
 
 
 def key_of(where: Home) -> Path:

@@ -52,7 +52,7 @@ def test_every_file_it_names_is_there(path: str) -> None:
 
 
 def test_no_proxy_answers_what_is_asked_of_the_daemon() -> None:
-    """B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
+    """BUGS B112: a proxy's own page, piped into a shell (ollama/ollama#7772)."""
     commands = [
         line
         for block in re.findall(r"```sh\n(.*?)```", README.replace("\\\n", ""), re.S)

@@ -113,7 +113,7 @@ def _row(adapter: Adapter) -> dict[str, object]:
     row: dict[str, object] = {"adapter": name, "version": adapter.version, "summary": adapter.summary}
     if receipt.read(home().root, name) is None:
         return row | dict.fromkeys(("mode", "scenario", "upgrade", "release", "running", "command"))
-    chosen = wrapped.installation(place, name)
+    chosen = session.installation(place, name)
     now = active.load(place.active, chosen["scenario"])
     with session.turn(place):
         running = len(session.living(place))
@@ -132,7 +132,7 @@ def update(*, adapter: _Installed = None, as_json: AsJson = False) -> None:
     """The next run takes the newest release, whatever was chosen at installation. What runs goes on as it is."""
     adapter = _installed(adapter)
     place = Place(home().agents / adapter)
-    scenario = wrapped.installation(place, adapter)["scenario"]
+    scenario = session.installation(place, adapter)["scenario"]
     told, serves = wrapped.deliver(home(), adapter, scenario)
     with session.turn(place):
         last = active.load(place.active, scenario)

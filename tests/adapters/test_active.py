@@ -52,11 +52,12 @@ def test_a_removed_scenario_is_forgotten_and_the_others_are_not(tmp_path: Path) 
 
 def test_a_broken_file_is_none(tmp_path: Path) -> None:
     path = tmp_path / "active.json"
-    for text in ("", "[]", '{"default": 3}', '{"default": {"release_id": "x"}}'):
+    typed = '{"default": {"release_id": "x", "number": "1", "serves": {}}}'
+    for text in ("", '{"default": 3}', '{"default": {"release_id": "x"}}', typed, "[]"):
         path.write_text(text)
         assert active.load(path, "default") is None
-    active.save(path, "default", Active("base", 0, {}))
-    assert active.load(path, "default") == Active("base", 0, {})
+        active.save(path, "default", Active("base", 0, {}))
+        assert active.load(path, "default") == Active("base", 0, {})
 
 
 @pytest.mark.parametrize(("number", "release_id"), [(3, "r3-00000000"), (4, "r4-11111111"), (9, "r9-11111111")])

@@ -1,6 +1,7 @@
 """Adapters as data: Reef's own are whole, a person's is one file more, and what is wrong with one is said."""
 
 import json
+import os
 
 import pytest
 
@@ -47,6 +48,18 @@ def test_a_persons_own(reef_home: Home) -> None:
     assert (own.version, own.mode("isolated").environment["OTHER"]) == (None, None)
     with pytest.raises(NotFound, match="own has no mode 'overlay'"):
         own.mode("overlay")
+
+
+def test_what_is_no_file_is_none(reef_home: Home) -> None:
+    write(reef_home, "own", json.dumps(OWN))
+    folder = reef_home.root / "adapters"
+    (folder / "folder.json").mkdir()
+    (folder / "nowhere.json").symlink_to("gone")
+    os.mkfifo(folder / "pipe.json")
+    whole, wrong = agent.found(reef_home)
+    assert ("own" in [one.name for one in whole], wrong) == (True, [])
+    with pytest.raises(NotFound):
+        agent.load(reef_home, "pipe")
 
 
 def test_a_persons_own_in_the_place_of_reefs(reef_home: Home) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from adapters import agent, session, shelf
 from adapters.session import Place
+from daemon.core.errors import ConfigError, NotFound
 from daemon.core.paths import Home, private_directory
 from tests.adapters.test_shelf import base
 
@@ -194,3 +195,28 @@ def test_what_an_agent_adds_to_a_folder_stays_out_of_the_release(place: Place, f
     assert (directory / "skills" / "a").resolve() == folder / "skills" / "a"
     (directory / "skills" / "own").mkdir()
     assert [path.name for path in (folder / "skills").iterdir()] == ["a"]
+
+
+def test_behind_a_link_nothing_of_the_persons_is_swept(tmp_path: Path) -> None:
+    place = Place(tmp_path / "pi")
+    (tmp_path / "mine" / "work").mkdir(parents=True)
+    place.root.mkdir()
+    place.sessions.symlink_to(tmp_path / "mine")
+    assert session.sweep(place) == {}
+    assert (tmp_path / "mine" / "work").is_dir()
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["[]", "null", "{}", '{"command": []}', '{"command": ["/bin/true"]}', '{"command": ["/bin/true"], "scenario": 5}'],
+)
+def test_an_install_that_says_nothing_is_told(tmp_path: Path, said: str) -> None:
+    place = Place(tmp_path)
+    with pytest.raises(NotFound, match="pi is not installed"):
+        session.installation(place, "pi")
+    place.install.write_text(said)
+    with pytest.raises(ConfigError, match=r"install\.json does not say what was chosen"):
+        session.installation(place, "pi")
+    kept = {"command": ["/bin/true"], "scenario": "default", "upgrade": "auto", "version": "1"}
+    place.install.write_text(json.dumps(kept))
+    assert session.installation(place, "pi") == kept

@@ -106,3 +106,10 @@ def test_another_scenarios_release_stays(tmp_path: Path) -> None:
 def test_an_empty_shelf_needs_no_pruning(tmp_path: Path) -> None:
     shelf.prune(tmp_path / "none", set())
     assert not (tmp_path / "none").exists()
+
+
+def test_what_is_no_release_is_not_pruned(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    folder = put(tmp_path)
+    shelf.prune(tmp_path, (), spared=0)
+    assert ([path.name for path in tmp_path.iterdir()], folder.exists()) == (["mine"], False)

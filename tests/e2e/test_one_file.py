@@ -132,12 +132,14 @@ def test_from_the_file_to_the_end(curly: Curly) -> None:
     assert made["version"] == "3.2.1"
     assert curly.provider.requests == []  # it was checked, and no model was asked
 
-    chain.publish(curly.home, scenario="work")
+    release = chain.publish(curly.home, scenario="work")
     done = curly.run(made["command"], "weather?", CURLY_EXIT="5")
     assert (done.returncode, done.stdout, done.stderr) == (5, "It rains.", "")
     asked = curly.provider.requests[-1].json()
     rules, question = (message["content"] for message in asked["messages"])
-    assert rules == "Answer briefly.  - Use uv, not pip. has greet sum "  # it has no prompts: a skill more
+    assert (
+        rules == f"Answer briefly.  - Use uv, not pip.  [reef release {release.id}] has greet sum "
+    )  # it has no prompts: a skill more
     assert question == "weather?"
     (session,) = curly.daemon.get("/reef/sessions?scenario=work")["items"]
     assert (session["agent"], session["cwd"]) == ("curly", curly.environment["HOME"])

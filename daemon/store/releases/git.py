@@ -8,6 +8,7 @@ runs a hook.
 
 import errno
 import fcntl
+import json
 import os
 import re
 import signal
@@ -54,6 +55,7 @@ class Repository:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = path / "reef-publish.lock"
+        self._moves = path / "reef-moves"
 
     @classmethod
     def open(cls, path: Path, allowed_signers: Path) -> "Repository":
@@ -81,6 +83,7 @@ class Repository:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             self._sweep()
+            self._finish(handle)
             yield handle
         finally:
             os.close(handle)  # not LOCK_UN: a git that outlives us keeps it
@@ -133,15 +136,41 @@ class Repository:
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def move(self, moves: Sequence[Move], lock: int) -> None:
-        """Move refs, all or none. Raises Conflict when one of them is not at its ``old`` any more."""
-        lines = b"".join(f"update {move.ref}\0{move.new}\0{move.old}\0".encode() for move in moves)
-        done = self.attempt(("update-ref", "--stdin", "-z"), lines, lock=lock)
+        """Move refs, all or none. Raises Conflict when one of them is not at its ``old`` any more.
+
+        Git moves several one after the other: what they are to be is written down first, for whoever comes next.
+        """
+        if len(moves) > 1:
+            write_private(self._moves, json.dumps(moves).encode())
+        done = self._update(moves, lock)
+        if done.returncode < 0 and self._finish(lock):
+            return
+        self._moves.unlink(missing_ok=True)
         if done.returncode == 0:
             return
         said = done.stderr.decode("utf-8", "replace").strip()
         if "but expected" in said or "already exists" in said:
             raise Conflict(f"someone else moved the head: {said}", hint="reef releases list")
         raise StoreError(f"the head could not be moved: {words_of(done)}", hint="reef doctor")
+
+    def _update(self, moves: Sequence[Move], lock: int) -> "subprocess.CompletedProcess[bytes]":
+        lines = b"".join(f"update {move.ref}\0{move.new}\0{move.old}\0".encode() for move in moves)
+        return self.attempt(("update-ref", "--stdin", "-z"), lines, lock=lock)
+
+    def _finish(self, lock: int) -> bool:
+        """Move the rest where a killed git had moved some of the refs; whether it had."""
+        try:
+            moves = [Move(*move) for move in json.loads(self._moves.read_bytes())]
+        except (FileNotFoundError, ValueError):
+            return False
+        self._sweep()
+        now = {move.ref: self.ref(move.ref) or NONE for move in moves}
+        rest = [move for move in moves if now[move.ref] == move.old]
+        begun = any(now[move.ref] == move.new for move in moves)
+        if begun and rest and (done := self._update(rest, lock)).returncode:
+            raise StoreError(f"a step that was cut off cannot be finished: {words_of(done)}", hint="reef doctor")
+        self._moves.unlink()
+        return begun
 
     def ref(self, name: str) -> str | None:
         """The commit a ref names. As git does, loose before packed: `gc` writes the packed one before it removes the

@@ -148,9 +148,11 @@ class Late(Client):
     def __init__(self, path: Path, timeout: float, go_on: threading.Event) -> None:
         super().__init__(path, timeout=timeout)
         self.go_on = go_on
+        self.asked: list[str] = []
         self.came: list[str] = []
 
     def get(self, path: str, /, **query: object) -> Any:
+        self.asked.append(path)
         found = super().get(path, **query)
         if path.startswith(self.held):
             assert self.go_on.wait(60)
@@ -162,7 +164,9 @@ class Late(Client):
 async def test_what_comes_after_a_screen_is_gone_harms_nothing(
     reef_home: Home, fake: FakeDaemon, place: str, held: str
 ) -> None:
-    """B224: an answer for a screen that was left before it came, and what is shown then stays as it is."""
+    """BUGS B224: an answer for a screen that was left before it came. What is shown then stays as it is, and nothing
+    more is asked for the other.
+    """
     hostile(reef_home, fake)
     clients: list[Late] = []
     go_on = threading.Event()
@@ -179,11 +183,14 @@ async def test_what_comes_after_a_screen_is_gone_harms_nothing(
         await seen.press("g", "enter")
         assert seen.app.screen is not here
         await seen.press("escape")
+        await seen.settle()
+        asked = [len(one.asked) for one in clients]
         go_on.set()
         await seen.until(lambda: any(path.startswith(held) for one in clients for path in one.came))
         await seen.settle()
         assert seen.app.screen is here
         assert seen.screen == before
+        assert [one.asked[count:] for one, count in zip(clients, asked, strict=True)] == [[]] * len(clients)
 
 
 async def test_whoever_leaves_at_once_is_left_alone(reef_home: Home, fake: FakeDaemon) -> None:

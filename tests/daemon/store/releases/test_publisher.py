@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from daemon.core import sshsig
 from daemon.core.errors import BadWeights, Conflict, NotFound, RecipeError, StoreError, Untrusted
 from daemon.core.paths import Home
 from daemon.core.releases import ReleaseKind, ReleaseState, Verdict
-from daemon.store.releases import Releases
+from daemon.store.releases import Releases, lfs
 from tests.daemon.store.releases.conftest import Git
 from tests.fakes.releases import ACCEPTED, BASE_MODEL, candidate, judged, released, write_weights
 
@@ -121,6 +122,32 @@ def test_a_plain_clone_and_git_lfs_pull_get_everything(releases: Releases, tmp_p
         assert (clone / "weights" / path).read_bytes() == (weights / path).read_bytes()
     lora = releases.lora(release)
     assert lora is not None, "git-lfs has not harmed the store"
+
+
+def test_a_pull_refuses_damaged_weights_and_mends_one_that_was_cut(releases: Releases, tmp_path: Path) -> None:
+    release = released(releases, "job_1", weights=write_weights(tmp_path / "made", 4))
+    lora = releases.lora(release)
+    assert lora is not None
+    whole, clone = lora.path.read_bytes(), tmp_path / "clone"
+    lora.path.chmod(0o644)
+    lora.path.write_bytes(whole[:-1] + b"?")
+
+    def run(words: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"GIT_LFS_SKIP_SMUDGE": "1"}
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+    *commands, pull = releases.clone_commands("default", clone)
+    assert [run(words).returncode for words in commands] == [0, 0]
+    refused = run(pull)
+    assert refused.returncode != 0
+    assert "invalid hash" in refused.stderr
+    assert lfs.parse((clone / "weights/adapter.gguf").read_bytes()), "what cannot be proved is not put there"
+    lora.path.write_bytes(whole)
+    cut = lfs.Objects(clone / ".git").path(lora.sha256)
+    cut.parent.mkdir(parents=True, exist_ok=True)
+    cut.write_bytes(whole[:1000])
+    assert run(pull).returncode == 0
+    assert (clone / "weights/adapter.gguf").read_bytes() == whole
 
 
 # -- once, in order -----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ SKILL = "---\nname: fix-tests\ndescription: How tests are fixed here.\n---\nRun 
         ("skills/fix-tests/REFERENCE.md", "What every flag means.\n"),
         ("memory/database.md", "The database is PostgreSQL 16.\n"),
         ("prompts/plan.md", "Plan $1 in three steps.\n"),
+        ("prompts/plan.md", '---\ndescription: "Use when: asked"\nargument-hint: WHAT\n---\nPlan $1.\n\n---\n\nEnd.\n'),
     ],
 )
 def test_plain_text_in_its_place_is_let_in(path: str, text: str) -> None:
@@ -184,10 +185,13 @@ def test_a_prompt_may_say_what_it_does(head: str) -> None:
         ("---  \nallowed-tools: Bash\n---\n", "a prompt's head is lines of"),
         ("\n---\nallowed-tools: Bash\n---\n", "a prompt's head is lines of"),
         ("---\nallowed-tools: [Bash\n---\n", "its head is not YAML"),
+        ("---\ndescription: Use when: asked\n---\n", "its head is not YAML"),
+        ("---\n\nA line above is no head.\n", "a prompt's head is lines of"),
     ],
 )
 @pytest.mark.parametrize("person", [False, True])
 def test_a_prompt_allows_starts_and_chooses_nothing(head: str, what: str, person: bool) -> None:
+    """BUGS B184, B186, B187: nor is it in a form that an agent passes over without a word."""
     with pytest.raises(RecipeError) as raised:
         check("prompts/sum.md", f"{head}Summarise.\n", person=person)
     assert what in raised.value.message

@@ -149,7 +149,9 @@ async def test_curl_from_each_of_the_screens(reef_home: Home, exchange: FakeDaem
             await seen.press("Y")
             await seen.shows("sent to the terminal: rec_2 as a curl command")
         (command,) = given
-        assert command.startswith('curl -sS "$REEF_URL"/v1/chat/completions -H "Authorization: Bearer $REEF_TOKEN"')
+        assert command.startswith(
+            'curl -sS --noproxy \'*\' "$REEF_URL"/v1/chat/completions -H "Authorization: Bearer $REEF_TOKEN"'
+        )
         assert "'x-reef-scenario: work/it'\"'\"'s'" in command
         assert "\\u001b" in command
         assert "\x1b" not in command
