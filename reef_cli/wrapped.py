@@ -96,7 +96,8 @@ def check(where: Home, name: str) -> None:
             wrapped = _wrapped(where, name, Place(Path(folder)))
             asks, scratch = wrapped.adapter.check, wrapped.mode.scratch
             program, words, environment = _ready(wrapped, run=run, arguments=asks)
-            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user)}
+            token = where.agent_token.read_text().strip()
+            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user), "REEF_TOKEN": token}
             environment = _changed(environment, session.variables(scratch, private))
             done = subprocess.run(
                 words,
@@ -122,7 +123,8 @@ def check(where: Home, name: str) -> None:
 def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
     adapter = agent.load(where, name)
     chosen = session.installation(Place(where.agents / name), name)
-    return Wrapped(where, place, adapter, adapter.mode(chosen.get("mode", "isolated")), chosen)
+    mode = adapter.mode(chosen.get("mode", "isolated"), keep_keys=chosen.get("keep_keys", False))
+    return Wrapped(where, place, adapter, mode, chosen)
 
 
 def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str, list[str], dict[str, str]]:
