@@ -34,7 +34,7 @@ from daemon.server.live import Live
 from daemon.server.metrics import Metrics
 from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
-from daemon.server.routing import Router
+from daemon.server.routing import DEFAULT_MODEL, Router
 from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.server.working import Working
@@ -89,7 +89,7 @@ class Runtime:
     def context(self) -> int | None:
         """Tokens in the longest conversation that the default model takes; None: a provider's, which nobody here
         knows."""
-        if self.config.engine != "embedded":
+        if self.router.choose(DEFAULT_MODEL, Dialect.CHAT).engine is not self.embedded:
             return None
         return self.embedded.status().context or self.config.embedded.context or _EMBEDDED_CONTEXT
 
