@@ -88,8 +88,12 @@ class WorkingCopy:
         path = self._place / "state.json"
         try:
             told: dict[str, Any] = json.loads(path.read_bytes())
-            return State(**told)
-        except (OSError, ValueError, TypeError) as error:
+            state = State(**told)
+            words = (state.scenario, state.base, *(told.get(name) or "" for name in ("settling", "proposal", "digest")))
+            if not all(isinstance(one, str) for one in (*words, *state.conflicts.values())):
+                raise TypeError("it holds something else than text")
+            return state
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise StoreError(
                 f"the working copy of {self.scenario!r} cannot be followed: {path}: {error}",
                 hint=f"move {self.root} away, then: reef harness edit --scenario {self.scenario}",
