@@ -77,10 +77,6 @@ class WorkingCopy:
     def exists(self) -> bool:
         return self.root.is_dir() and (self._place / "state.json").exists()
 
-    def is_gone(self) -> bool:
-        """Somebody took the folder away."""
-        return not os.path.lexists(self.root)
-
     def state(self) -> State:
         """Raises StoreError for one that cannot be read: what a person changed could not be told from what they
         did not.
