@@ -230,6 +230,7 @@ _MODE: Final[Mapping[str, Check]] = {
     **dict.fromkeys(("skills", "prompts", "extensions"), _folder),
     "open": _each(_path),
     **dict.fromkeys(("environment", "scratch"), _variables),
+    "own": _each(_word),
     "arguments": _each(_argument),
 }
 _INSTALL: Final[Mapping[str, Check]] = {

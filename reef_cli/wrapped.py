@@ -96,7 +96,8 @@ def check(where: Home, name: str) -> None:
             wrapped = _wrapped(where, name, Place(Path(folder)))
             asks, scratch = wrapped.adapter.check, wrapped.mode.scratch
             program, words, environment = _ready(wrapped, run=run, arguments=asks)
-            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user)}
+            token = where.agent_token.read_text().strip()
+            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user), "REEF_TOKEN": token}
             environment = _changed(environment, session.variables(scratch, private))
             done = subprocess.run(
                 words,
@@ -122,7 +123,8 @@ def check(where: Home, name: str) -> None:
 def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
     adapter = agent.load(where, name)
     chosen = session.installation(Place(where.agents / name), name)
-    return Wrapped(where, place, adapter, adapter.mode(chosen.get("mode", "isolated")), chosen)
+    mode = adapter.mode(chosen.get("mode", "isolated"), keep_keys=chosen.get("keep_keys", False))
+    return Wrapped(where, place, adapter, mode, chosen)
 
 
 def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str, list[str], dict[str, str]]:
@@ -137,7 +139,7 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
     seen = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the caller
-    if (adapter.silent or not seen) and (notice := _notice(chosen)):
+    if (adapter.silent or not seen) and (notice := _notice(chosen, adapter)):
         diagnostics.say(notice)
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
@@ -229,10 +231,11 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _notice(chosen: Chosen) -> str | None:
+def _notice(chosen: Chosen, adapter: Adapter) -> str | None:
     """What an agent tells that has a place for it on its screen."""
     if chosen.newer:
-        return visible(f"Reef: {chosen.newer.said()} · reef harness update takes it")
+        kept, command = delivery.short(chosen.told.release_id), f"reef harness update --adapter {adapter.name}"
+        return visible(f"Reef: {chosen.newer.said()} · this run keeps {kept}: {command}")
     return visible(f"Reef: {chosen.told.said()}") if chosen.activated else None
 
 
@@ -272,7 +275,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
-        "REEF_NOTICE": _notice(chosen),
+        "REEF_NOTICE": _notice(chosen, wrapped.adapter),
         "REEF_POLL_SECONDS": _poll_seconds(),
         "REEF_CONTEXT": serves["context"],
         "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),

@@ -17,13 +17,16 @@ from adapters.plan import Choice
 from daemon.core.errors import UsageError
 from daemon.core.ids import CHECK
 from daemon.core.paths import Home
+from daemon.core.records import Dialect
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
+from daemon.server.routing import DEFAULT_MODEL
 from daemon.server.runtime import Runtime
 from daemon.store.releases import Releases
 from recipes.gate import card
 
+_YES = ("1", "yes", "true")
 _UPGRADES = ("auto", "ask", "pinned")
 _DOWN = ("fail", "bypass")
 _NEWER_MOST = 50
@@ -100,14 +103,16 @@ async def install(request: Request) -> Response:
     """``GET /reef/harness/install``: the plan as a script for sh, from the same data as `reef harness install`."""
     query, home = request.query_params, runtime(request).home
     adapter = await read(agent.load, home, query.get("adapter", "pi"))
-    mode = _one_of(query.get("mode", adapter.first_mode), agent.MODES, "mode")
+    keep_keys = query.get("keep_keys") in _YES
+    mode = _one_of(query.get("mode", adapter.first_mode(keep_keys=keep_keys)), agent.MODES, "mode")
     choice = Choice(
         _scenario(request),
         _one_of(query.get("upgrade", "auto"), _UPGRADES, "upgrade"),  # type: ignore[arg-type]
-        query.get("link") in ("1", "yes", "true"),
+        query.get("link") in _YES,
         mode,  # type: ignore[arg-type]
         _one_of(query.get("on_daemon_down", "bypass" if mode == "overlay" else "fail"), _DOWN, "on_daemon_down"),  # type: ignore[arg-type]
         query.get("agent_version"),
+        keep_keys,
     )
     return Response(await read(_script, adapter, home, choice), media_type="text/x-shellscript")
 
@@ -141,7 +146,7 @@ async def check(request: Request) -> Response:
 
 def _context(daemon: Runtime) -> int:
     """Tokens that the model holds which answers where none is named."""
-    embedded = daemon.config.engine == "embedded"
+    embedded = daemon.router.choose(DEFAULT_MODEL, Dialect.CHAT).engine is daemon.embedded
     return (daemon.config.embedded.context or _EMBEDDED_CONTEXT) if embedded else _REMOTE_CONTEXT
 
 

@@ -33,6 +33,9 @@ def install(  # noqa: PLR0913 - a choice each
         OnDaemonDown | None,
         Help("Start without the daemon: on the last release, or bypass Reef (default in overlay)."),
     ] = None,
+    keep_keys: Annotated[
+        bool, Help("Its own key or login goes on to your provider (overlay; key: agent).", "--keep-keys")
+    ] = False,
     agent_version: Annotated[str | None, Help("Another version that Reef knows.")] = None,
     link: Annotated[bool, Help("Also put the command into ~/.local/bin.", "--link")] = False,
     dry_run: Annotated[bool, Help("Only say what would be done.", "--dry-run")] = False,
@@ -43,9 +46,9 @@ def install(  # noqa: PLR0913 - a choice each
     shell's files. Run it again to change a choice or to upgrade.
     """
     chosen = agent.load(home(), adapter)
-    mode = mode or chosen.first_mode
+    mode = mode or chosen.first_mode(keep_keys=keep_keys)
     down = on_daemon_down or ("bypass" if mode == "overlay" else "fail")
-    choice = Choice(scenario, upgrade, link, mode, down, agent_version)
+    choice = Choice(scenario, upgrade, link, mode, down, agent_version, keep_keys)
     if not dry_run:
         home().prepare()
     made = _applied(chosen, choice, dry_run=dry_run)
@@ -180,7 +183,7 @@ def _installed(adapter: str | None) -> str:
 def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
     """What stays, being the person's. The receipt goes last: cut off anywhere, the same command does the rest."""
     if receipt.read(home().root, adapter) is None:
-        if purge and [one.name for one in place.root.iterdir()] == [place.user.name]:  # an uninstall before kept it
+        if purge and set(place.root.iterdir()) <= {place.user, place.edited}:  # an uninstall before kept it
             receipt.erase(place.root)
             return []
         again = f"reef harness install --adapter {adapter} makes it whole; it can be uninstalled then"

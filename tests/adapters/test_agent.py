@@ -67,6 +67,21 @@ def test_a_persons_own_in_the_place_of_reefs(reef_home: Home) -> None:
     assert agent.load(reef_home, "pi").title == "My Pi"
 
 
+def test_whose_own_key_goes_on(reef_home: Home) -> None:
+    claude, pi = agent.load(reef_home, "claude-code"), agent.load(reef_home, "pi")
+    mode = claude.mode(claude.first_mode(keep_keys=True), keep_keys=True)
+    assert "ANTHROPIC_BASE_URL" in mode.environment
+    assert not mode.environment.keys() & {"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_MODEL"}
+    assert set(mode.own) <= claude.modes["overlay"].environment.keys()
+    for other, name, hint in (
+        (claude, "isolated", "--mode overlay"),
+        (pi, "overlay", "give it to Reef: key: env:NAME"),
+    ):
+        with pytest.raises(NotFound, match="cannot send a key of its own") as refused:
+            other.mode(name, keep_keys=True)
+        assert str(refused.value.hint).startswith(hint)
+
+
 @pytest.mark.parametrize("name", ["claude", "claud", "claude-code-cli"])
 def test_a_name_that_means_one_agent_leads_to_it(reef_home: Home, name: str) -> None:
     with pytest.raises(NotFound) as wrong:

@@ -94,15 +94,32 @@ def test_the_only_agent_that_is_installed_is_meant_where_none_is_named(reef_home
 
 
 def test_what_an_uninstall_kept_can_be_purged(home: Home, reef: Reef) -> None:
-    agents.run(home)
+    _edit_rules(home)
     reef("harness", "uninstall")
     assert reef("harness", "uninstall", "--adapter", "pi", "--purge").out == "pi is uninstalled\n"
     assert not (home.agents / "pi").exists()
 
 
-def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
+def _edit_rules(home: Home) -> Place:
+    """Of a release, where the agent read it."""
     chain.publish(home)
     agents.run(home)
+    place = Place(home.agents / "pi")
+    (rules,) = place.shelf.glob("r1-*/AGENTS.md")
+    rules.chmod(0o600)
+    rules.write_text("Mine.\n")
+    return place
+
+
+def test_uninstalling_keeps_a_rule_that_a_person_changed_where_the_agent_read_it(home: Home, reef: Reef) -> None:
+    place = _edit_rules(home)
+    kept = reef("harness", "uninstall", "--json").json()["kept"]
+    assert kept == [str(place.user), str(place.edited)]
+    assert [path.read_text() for path in place.edited.rglob("AGENTS.md")] == ["Mine.\n"]
+
+
+def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
+    _edit_rules(home)
     result = reef("harness", "uninstall", "--purge", "--json")
     assert result.json() == {"adapter": "pi", "kept": []}
     assert not (home.agents / "pi").exists()
