@@ -125,22 +125,6 @@ def test_it_becomes_the_agent(case: Case, tmp_path: Path) -> None:
     assert environment["REEF_HOME"] == str(case.home.root)
 
 
-def test_what_an_agent_has_no_place_for_is_said_at_its_first_start(case: Case) -> None:
-    servers = {"docs": {"command": "docs", "args": []}}
-    chain.approved(case.home, {"mcp.json": json.dumps({"mcpServers": servers})}, scenario=case.scenario)
-    seen = case.run()
-    assert (seen.told["reef"]["mcp"], seen.err) == (servers, "")
-    chosen = json.loads(case.place.install.read_bytes())
-    case.place.install.write_text(json.dumps({**chosen, "version": "0.74.2"}))
-    case.place.active.unlink()
-    seen = case.run()
-    assert ("mcp" in seen.told["reef"], seen.err) == (
-        False,
-        "Reef: Pi does not take this of release r1: mcp.json\n",
-    )
-    assert case.run().err == ""
-
-
 def test_on_the_persons_configuration_all_comes_as_arguments(case: Case) -> None:
     """But not before Pi's own commands."""
     agents.install(case.home, scenario=case.scenario, mode="overlay")

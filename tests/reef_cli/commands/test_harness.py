@@ -65,12 +65,18 @@ def test_pinned_until_updated(home: Home, reef: Reef) -> None:
     assert reef("harness", "list").err.startswith(f"to run it: {row['command']}\n")
 
 
-def test_an_update_says_what_the_agent_has_no_place_for(home: Home, reef: Reef) -> None:
-    place = Place(home.agents / "pi")
+def test_what_the_agent_has_no_place_for_is_said_by_its_first_start_and_an_update(home: Home, reef: Reef) -> None:
+    place, servers = Place(home.agents / "pi"), {"docs": {"command": "docs", "args": []}}
+    chain.approved(home, {"mcp.json": json.dumps({"mcpServers": servers})})
+    seen = agents.run(home)
+    assert (seen.told["reef"]["mcp"], seen.err) == (servers, "")
     chosen = json.loads(place.install.read_bytes())
     place.install.write_text(json.dumps({**chosen, "version": "0.74.2"}))
-    chain.approved(home, {"mcp.json": '{"mcpServers": {"docs": {"command": "docs"}}}'})
+    place.active.unlink()
     said = "Pi does not take this of release r1: mcp.json"
+    seen = agents.run(home)
+    assert ("mcp" in seen.told["reef"], seen.err) == (False, f"Reef: {said}\n")
+    assert agents.run(home).err == ""
     assert reef("harness", "update").err == f"{said}\n"
     assert reef("harness", "update", "--json").json()["left_out"] == said
 
