@@ -12,6 +12,15 @@ from typing import Final
 #: What the texts below say; `Pointing.filled` puts the true address in its place.
 ADDRESS: Final = "http://127.0.0.1:8900"
 
+#: Folders below a home that agents look for elsewhere where a variable says so.
+_MOVED: Final = {
+    ".codex/": "CODEX_HOME",
+    ".config/": "XDG_CONFIG_HOME",
+    ".hermes/": "HERMES_HOME",
+    ".pi/agent/": "PI_CODING_AGENT_DIR",
+    ".qwen/": "QWEN_HOME",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
@@ -28,6 +37,13 @@ class Pointing:
     def filled(self, address: str) -> str:
         """The file's text for the Reef that is at ``address``, with or without a token in it."""
         return self.text.replace(ADDRESS, address)
+
+    def place(self, environment: Mapping[str, str]) -> str:
+        """The file's path as a person may write it: below ``~``, or where a variable of the agent's says."""
+        for folder, variable in _MOVED.items():
+            if self.file.startswith(folder) and environment.get(variable):
+                return f"{environment[variable]}/{self.file.removeprefix(folder)}"
+        return f"~/{self.file}"
 
 
 def _json(data: object) -> str:
