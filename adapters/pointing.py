@@ -15,6 +15,15 @@ ADDRESS: Final = "http://127.0.0.1:8900"
 _CONTEXT: Final = 128_000
 _ANSWER: Final = 8192
 
+#: Folders below a home that agents look for elsewhere where a variable says so.
+_MOVED: Final = {
+    ".codex/": "CODEX_HOME",
+    ".config/": "XDG_CONFIG_HOME",
+    ".hermes/": "HERMES_HOME",
+    ".pi/agent/": "PI_CODING_AGENT_DIR",
+    ".qwen/": "QWEN_HOME",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Pointing:
@@ -35,6 +44,13 @@ class Pointing:
             return self.text.replace(ADDRESS, address)
         answer = str(min(_ANSWER, context // 4))
         return self.text.replace(str(_ANSWER), answer).replace(str(_CONTEXT), str(context)).replace(ADDRESS, address)
+
+    def place(self, environment: Mapping[str, str]) -> str:
+        """The file's path as a person may write it: below ``~``, or where a variable of the agent's says."""
+        for folder, variable in _MOVED.items():
+            if self.file.startswith(folder) and environment.get(variable):
+                return f"{environment[variable]}/{self.file.removeprefix(folder)}"
+        return f"~/{self.file}"
 
 
 def _json(data: object) -> str:

@@ -68,14 +68,15 @@ def pointing(agent: str) -> "Pointing":
 
 
 def _described(told: "Pointing", text: str) -> dict[str, object]:
-    file = {"path": f"~/{told.file}", "text": text} if told.file else None
+    file = {"path": told.place(os.environ), "text": text} if told.file else None
     return {"file": file, "command": told.command}
 
 
 def _say(told: "Pointing", text: str) -> None:
     """The file only where it does not name this Reef yet: a shell may run this at every start."""
-    if told.file and not _holds(Path.home() / told.file, text):
-        diagnostics.say(f"{told.title} needs this in ~/{told.file}, which is yours to write:\n{text}")
+    place = told.place(os.environ)
+    if told.file and not _holds(Path(place).expanduser(), text):
+        diagnostics.say(f"{told.title} needs this in {place}, which is yours to write:\n{text}")
     if sys.stdout.isatty():
         diagnostics.say(f"then, in a shell with these variables: {told.command}")
 
