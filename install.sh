@@ -10,7 +10,7 @@ Installs Reef for you alone, without root, and leaves your shell's start files a
 
   --demo        install, then run `reef demo`: the whole of it, on a real model on this machine
   --uninstall   stop the daemon and remove what was installed; your records and models stay
-  --purge       with --uninstall: remove your records, models and settings too, and the kept engine
+  --purge       with --uninstall: remove your records, models, settings and agents too, and the kept engine
   --help        this text
 
 Environment:
@@ -296,10 +296,14 @@ remove() {
         say "Reef's program is removed."
     fi
     if [ -z "$purge" ]; then
-        [ ! -d "$home" ] || say "Your records, models and settings stay in $home (--uninstall --purge removes them too)."
+        [ ! -d "$home" ] ||
+            say "Your records, models, settings and agents stay in $home (--uninstall --purge removes them too)."
         return
     fi
     erase "$home"
+    [ -d "$home" ] || for link in "$HOME"/.local/bin/reef-*; do # of `reef harness install --link`
+        case $(readlink "$link" || true) in "$home"/bin/*) rm -f "$link" ;; esac
+    done
     for kept in wheels environments bases; do
         erase "${XDG_CACHE_HOME:-$HOME/.cache}/reef/$kept"
     done

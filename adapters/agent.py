@@ -72,7 +72,8 @@ class Mode(NamedTuple):
     ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
     the others are left out. ``open`` are those to which the agent itself adds, and files that it rewrites: what it puts
     there stays out of the release. ``environment``: None takes a variable away. ``scratch`` is set besides where the
-    agent runs only to be checked: it keeps it out of the person's folders.
+    agent runs only to be checked: it keeps it out of the person's folders. ``own`` are variables of ``environment``
+    that stay as the person has them where the agent's own key or login goes on to their provider.
     """
 
     release: Mapping[str, Source] = {}
@@ -85,6 +86,7 @@ class Mode(NamedTuple):
     open: tuple[str, ...] = ()
     environment: Mapping[str, Source | None] = {}
     scratch: Mapping[str, Source | None] = {}
+    own: tuple[str, ...] = ()
     arguments: tuple[Words, ...] = ()
 
 
@@ -94,8 +96,9 @@ class Adapter(NamedTuple):
     once, without a person, and end. ``plain``: its own commands, which a mode's arguments must not come before.
 
     ``model``: how one of the daemon's models is listed, ``mcp`` how an MCP server is (``local``, ``remote``),
-    ``thinking`` its words for how much to think. ``silent``: no screen of its own shows what is new (or none that a
-    person had not to let first); the wrapper says it, as it does wherever no terminal is looked at.
+    ``thinking`` its words for how much to think; ``since``: the first version that has one of these. ``silent``: no
+    screen of its own shows what is new (or none that a person had not to let first); the wrapper says it, as it does
+    wherever no terminal is looked at.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Adapter(NamedTuple):
     model: Any = "$REEF_MODEL_ID"
     mcp: Mapping[str, Any] = {}
     thinking: Mapping[str, str] = {}
+    since: Mapping[str, str] = {}
     silent: bool = False
 
     @property
@@ -121,16 +125,32 @@ class Adapter(NamedTuple):
         """The version that is installed unless another is asked for; None: only one found on PATH."""
         return self.installs[0].version if self.installs else None
 
-    @property
-    def first_mode(self) -> ModeName:
-        """The one that is meant where nobody says: isolated, where the agent can be."""
-        return "isolated" if "isolated" in self.modes else "overlay"
+    def first_mode(self, *, keep_keys: bool = False) -> ModeName:
+        """The one that is meant where nobody says: isolated, where the agent can be, and needs no key of its own."""
+        return "isolated" if "isolated" in self.modes and not keep_keys else "overlay"
 
-    def mode(self, name: str) -> Mode:
-        """Raises NotFound for a mode that this agent has not."""
+    def at(self, version: str) -> "Adapter":
+        """Without what that version has not yet."""
+        lacks: dict[str, Any] = {name: {} for name, first in self.since.items() if numbers(version) < numbers(first)}
+        return self._replace(**lacks)
+
+    def mode(self, name: str, *, keep_keys: bool = False) -> Mode:
+        """``keep_keys``: with the agent's own key or login. Raises NotFound for what this agent has not."""
         if name not in self.modes:
             raise NotFound(f"{self.name} has no mode {name!r}", hint=f"--mode {' or '.join(self.modes)}")
-        return self.modes[name]
+        mode = self.modes[name]
+        if not keep_keys:
+            return mode
+        if not mode.own:
+            can = [one for one, said in self.modes.items() if said.own]
+            hint = (
+                f"--mode {can[0]}"
+                if can
+                else "give it to Reef: key: env:NAME, keyring:NAME or file:PATH in config.yaml"
+            )
+            raise NotFound(f"{self.name} cannot send a key of its own through Reef ({name})", hint=hint)
+        kept = {variable: said for variable, said in mode.environment.items() if variable not in mode.own}
+        return mode._replace(environment=kept)
 
 
 def names(home: Home) -> list[str]:
@@ -209,7 +229,7 @@ def _install(said: dict[str, Any]) -> Install:
 
 
 def _mode(said: dict[str, Any]) -> Mode:
-    lists = {name: tuple(said.get(name, ())) for name in ("shared", "open")}
+    lists = {name: tuple(said.get(name, ())) for name in ("shared", "open", "own")}
     return Mode(**{**said, **lists, "arguments": tuple(map(_words, said.get("arguments", ())))})
 
 

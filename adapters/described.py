@@ -29,10 +29,9 @@ _SHAPES: Final = {
 }
 _PLACES: Final = re.compile(
     "REEF_(?:ACTIVATED|ADAPTER|ALONE|BYTECODE|CONFIG_HOME|CONTEXT|EACH|FOLDER|HEADERS|NEWER|NODE|NOTICE|POLL_SECONDS|"
-    "PRIVATE|QUOTED_TOKEN_FILE|RELEASE|RELEASE_FACTS|ROOT|RULES|RUN|SCENARIO|SESSION_DIRECTORY|THINKING|TOKEN|"
-    "TOKEN_FILE|"
-    "TOLD_URL|URL|USER_DIRECTORY|MCP(?:_ARGS|_COMMAND|_ENV|_HEADERS|_URL|_WORDS)?|"
-    "MODELS?|MODEL_(?:CONTEXT|ID|NAME|OUTPUT|TITLE))"
+    "PRIVATE|QUOTED_TOKEN_FILE|RELEASE|RELEASE_FACTS|ROOT|RULES|RUN|SCENARIO|SESSION_DIRECTORY|THINKING|THINKS|TOKEN|"
+    "TOKEN_FILE|TOLD_URL|URL|USER_DIRECTORY|MCP(?:_ARGS|_COMMAND|_ENV|_HEADERS|_LIST|_NAME|_URL|_WORDS)?|"
+    "MODELS?|MODEL_(?:CONTEXT|ID|MAP|NAME|OUTPUT|TITLE))"
 )
 _DEEPEST: Final = 20
 _SHOWN: Final = 60
@@ -230,6 +229,7 @@ _MODE: Final[Mapping[str, Check]] = {
     **dict.fromkeys(("skills", "prompts", "extensions"), _folder),
     "open": _each(_path),
     **dict.fromkeys(("environment", "scratch"), _variables),
+    "own": _each(_word),
     "arguments": _each(_argument),
 }
 _INSTALL: Final[Mapping[str, Check]] = {
@@ -252,5 +252,6 @@ _FIELDS: Final[Mapping[str, Check]] = {
     "model": _data,
     "mcp": _fields({"local": _data, "remote": _data}, ("local", "remote")),
     "thinking": _map(_line, _word),
+    "since": _fields(dict.fromkeys(("mcp", "thinking"), _shape("version"))),
     "silent": _truth,
 }

@@ -32,7 +32,7 @@ class PlannedFile(NamedTuple):
 
 class Choice(NamedTuple):
     """What a person decides at installation. ``link``: also a link to the wrapper in ``~/.local/bin``. ``version``:
-    None for the one that the adapter names first."""
+    None for the one that the adapter names first. ``keep_keys``: the agent's own key or login goes on to a provider."""
 
     scenario: str = "default"
     upgrade: Upgrade = "auto"
@@ -40,6 +40,7 @@ class Choice(NamedTuple):
     mode: ModeName = "isolated"
     on_daemon_down: OnDaemonDown = "fail"
     version: str | None = None
+    keep_keys: bool = False
 
 
 class InstallPlan(NamedTuple):
@@ -198,7 +199,7 @@ def _with_node(adapter: Adapter, install: Install, node: Node | None) -> tuple[t
 
 
 def _plan(adapter: Adapter, home: Home, choice: Choice, program: Program) -> InstallPlan:
-    adapter.mode(choice.mode)
+    adapter.mode(choice.mode, keep_keys=choice.keep_keys)
     for other in agent.found(home)[0]:
         if other.command == adapter.command and other.name != adapter.name:
             raise Conflict(f"{other.name} has the command {other.command} already", hint=f"give {adapter.name} another")
@@ -210,6 +211,7 @@ def _plan(adapter: Adapter, home: Home, choice: Choice, program: Program) -> Ins
         "upgrade": choice.upgrade,
         "mode": choice.mode,
         "on_daemon_down": choice.on_daemon_down,
+        "keep_keys": choice.keep_keys,
         "command": program.words,
     }
     return InstallPlan(

@@ -9,8 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-#: What the texts below say; `Pointing.filled` puts the true address in its place.
+#: What the texts below say; `Pointing.filled` puts what is true in its place.
 ADDRESS: Final = "http://127.0.0.1:8900"
+#: Tokens of the longest conversation, and of the longest answer in it.
+_CONTEXT: Final = 128_000
+_ANSWER: Final = 8192
+
+#: Folders below a home that agents look for elsewhere where a variable says so.
+_MOVED: Final = {
+    ".codex/": "CODEX_HOME",
+    ".config/": "XDG_CONFIG_HOME",
+    ".hermes/": "HERMES_HOME",
+    ".pi/agent/": "PI_CODING_AGENT_DIR",
+    ".qwen/": "QWEN_HOME",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +37,20 @@ class Pointing:
     file: str = ""
     text: str = ""
 
-    def filled(self, address: str) -> str:
-        """The file's text for the Reef that is at ``address``, with or without a token in it."""
-        return self.text.replace(ADDRESS, address)
+    def filled(self, address: str, context: int | None = None) -> str:
+        """The file's text for the Reef that is at ``address``, with or without a token in it. ``context``: tokens in
+        the longest conversation of the model that it serves; None: unknown."""
+        if context is None:
+            return self.text.replace(ADDRESS, address)
+        answer = str(min(_ANSWER, context // 4))
+        return self.text.replace(str(_ANSWER), answer).replace(str(_CONTEXT), str(context)).replace(ADDRESS, address)
+
+    def place(self, environment: Mapping[str, str]) -> str:
+        """The file's path as a person may write it: below ``~``, or where a variable of the agent's says."""
+        for folder, variable in _MOVED.items():
+            if self.file.startswith(folder) and environment.get(variable):
+                return f"{environment[variable]}/{self.file.removeprefix(folder)}"
+        return f"~/{self.file}"
 
 
 def _json(data: object) -> str:
@@ -46,7 +69,7 @@ _PI: Final = {
                 "sessionAffinityFormat": "openai",
                 "promptCacheKeyMode": "enabled",
             },
-            "models": [{"id": "default", "contextWindow": 128000, "maxTokens": 8192}],
+            "models": [{"id": "default", "contextWindow": _CONTEXT, "maxTokens": _ANSWER}],
         }
     }
 }
@@ -55,7 +78,7 @@ _OPENCODE: Final = {
         "reef": {
             "npm": "@ai-sdk/openai-compatible",
             "options": {"baseURL": f"{ADDRESS}/v1", "apiKey": "{env:OPENAI_API_KEY}"},
-            "models": {"default": {"limit": {"context": 128000, "output": 8192}}},
+            "models": {"default": {"limit": {"context": _CONTEXT, "output": _ANSWER}}},
         }
     },
     "model": "reef/default",

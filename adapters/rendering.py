@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from adapters import template
+from adapters import delivery, template
 from adapters.agent import Adapter, Mode
 from adapters.delivery import Delivery
 from adapters.described import OURS
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 #: What the daemon makes of it is the person's choice.
 _MODEL: Final = "default"
 #: None where a release does not say.
-_UNSAID: Final = ("REEF_MODEL", "REEF_THINKING", "REEF_MCP")
+_UNSAID: Final = ("REEF_MODEL", "REEF_THINKING", "REEF_MCP", "REEF_MCP_LIST")
 _SKILL: Final = "/SKILL.md"
 
 
@@ -30,7 +30,7 @@ def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
     none."""
     alone = None if any(path.startswith(f"extensions/{adapter.name}/") for path in told.files) else "*"
     said = {"REEF_RELEASE": told.release_id, "REEF_RULES": "", "REEF_MODEL_NAME": _MODEL, "REEF_ALONE": alone}
-    made: dict[str, Any] = {**said, **dict.fromkeys(_UNSAID)}
+    made: dict[str, Any] = {**said, **dict.fromkeys(_UNSAID), "REEF_THINKS": False}
     if not told.files:
         return made
     from daemon.core import harness, playbook  # not at import: a release without files needs none of it
@@ -41,12 +41,15 @@ def values(told: Delivery, adapter: Adapter) -> dict[str, Any]:
     rules = _read(told, playbook.PATH, lambda text: playbook.told(playbook.parse(text)), "")
     facts = [text for path, text in sorted(told.files.items()) if path.startswith("memory/")]
     parts = [text.strip() for text in (told.files.get(harness.RULES, ""), *facts, rules) if text.strip()]
+    brought = {one.name: _server(one, adapter) for one in servers} if adapter.mcp else {}
     return made | {
         "REEF_RULES": "\n\n".join([*parts, harness.mark(told.release_id)]) if parts else "",
         "REEF_MODEL": config.model,
         "REEF_MODEL_NAME": config.model or _MODEL,
         "REEF_THINKING": adapter.thinking.get(config.thinking or ""),
-        "REEF_MCP": {one.name: _server(one, adapter) for one in servers} if servers and adapter.mcp else None,
+        "REEF_THINKS": config.thinking not in (None, harness.THINKING[0]),
+        "REEF_MCP": brought or None,
+        "REEF_MCP_LIST": list(brought.values()) or None,
     }
 
 
@@ -60,20 +63,46 @@ def rendered(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
     return made
 
 
-def models(adapter: Adapter, names: Sequence[str], context: int) -> list[Any]:
-    """The daemon's models as this agent's configuration lists them; ``context`` in tokens."""
-    return [
-        template.in_data(
-            adapter.model,
-            {
-                "REEF_MODEL_ID": name,
-                "REEF_MODEL_TITLE": "Reef's default model" if name == "default" else name,
-                "REEF_MODEL_CONTEXT": context,
-                "REEF_MODEL_OUTPUT": context // 4,
-            },
-        )
-        for name in names
-    ]
+def left_out(told: Delivery, adapter: Adapter, mode: Mode) -> str:
+    """A sentence about what of a release does not reach this agent: what no template of the mode says, or what this
+    version does not know. Empty where all does."""
+    if not told.files:
+        return ""
+    from daemon.core import harness
+
+    said, placed = values(told, adapter), template.places([mode, adapter.model], adapter.folder)
+    found = [path for path in sorted(told.files) if _is_left_out(path, adapter, mode)]
+    if harness.MCP in told.files and not (placed & {"REEF_MCP", "REEF_MCP_LIST"} and said["REEF_MCP"]):
+        found.append(harness.MCP)
+    config = _read(told, harness.CONFIG, harness.config, harness.Config())
+    if config.model and not placed & {"REEF_MODEL", "REEF_MODEL_NAME"}:
+        found.append(f"model {config.model}")
+    if config.thinking and not (placed & {"REEF_THINKING", "REEF_THINKS"} and said["REEF_THINKING"]):
+        found.append(f"thinking {config.thinking}")
+    what = f"{adapter.title} does not take this of release {delivery.short(told.release_id)}"
+    return f"{what}: {', '.join(found)}" if found else ""
+
+
+def models(adapter: Adapter, names: Sequence[str], context: int, said: Mapping[str, Any]) -> dict[str, Any]:
+    """More values: the daemon's models, and the one that the release names, as this agent's configuration lists them;
+    ``context`` in tokens. ``said``: `values`."""
+    wanted = [said["REEF_MODEL"]] if said["REEF_MODEL"] else []
+    sizes = {"REEF_MODEL_CONTEXT": context, "REEF_MODEL_OUTPUT": context // 4}
+    listed = {}
+    for name in (*names, *wanted):
+        title = "Reef's default model" if name == _MODEL else name
+        own = {**said, **sizes, "REEF_MODEL_ID": name, "REEF_MODEL_TITLE": title}
+        listed[name] = template.in_data(adapter.model, own)
+    return {"REEF_CONTEXT": context, "REEF_MODELS": list(listed.values()), "REEF_MODEL_MAP": listed}
+
+
+def _is_left_out(path: str, adapter: Adapter, mode: Mode) -> bool:
+    from daemon.core import harness
+
+    entry = harness.entry(path)
+    if entry is None or (entry.kind == "extension" and entry.adapter != adapter.name):
+        return False
+    return entry.kind in ("skill", "prompt", "extension") and _place(entry, adapter, mode) is None
 
 
 def _parts(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
@@ -129,6 +158,7 @@ def _as_skill(name: str, text: str) -> str:
 
 def _server(server: "Server", adapter: Adapter) -> Any:
     said = {
+        "REEF_MCP_NAME": server.name,
         "REEF_MCP_COMMAND": server.command,
         "REEF_MCP_ARGS": list(server.args),
         "REEF_MCP_WORDS": [server.command, *server.args],

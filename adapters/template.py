@@ -43,6 +43,13 @@ def word(source: Source, values: Mapping[str, Any]) -> str:
     return before + toml(in_data(source["toml"], values))
 
 
+def places(sources: Any, folder: Path) -> set[str]:
+    """Names of all places in these templates and in the files that they name."""
+    text = json.dumps(sources)
+    files = [(folder / name).read_text("utf-8") for name in re.findall(r'{"file": "([^"]+)"}', text)]
+    return {name for one in (text, *files) for name in PLACE.findall(one)}
+
+
 def in_text(text: str, values: Mapping[str, Any]) -> str:
     """A truth inside a text is 1 or 0, as an address's query has it."""
     return PLACE.sub(lambda place: _said(values[place[1]]), text)

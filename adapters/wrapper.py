@@ -19,7 +19,7 @@ export REEF_HOME=@HOME@
 python=@PYTHON@
 @CURRENT@[ -x "$python" ] || {
     echo "@COMMAND@: Reef's program is gone: $python" >&2
-    echo "  hint: reef harness install --adapter @NAME@" >&2
+    echo "  hint: install Reef again, then: reef harness install --adapter @NAME@" >&2
     exit 127
 }
 exec "$python" -I -c @CODE@ "$@"

@@ -4,6 +4,7 @@ Commands are made from the table when they are asked for, so that `reef traces l
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
@@ -35,12 +36,20 @@ def run(words: list[str]) -> int:
     try:
         code = get_command(app).main(args=words, prog_name="reef", standalone_mode=False)
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "reef"
-        raise UsageError(error.format_message().replace("Value error, ", ""), hint=f"{path} --help") from error
+        raise UsageError(error.format_message().replace("Value error, ", ""), hint=_hint(error)) from error
     except typer.Abort:
         return ExitCode.INTERRUPTED
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _hint(error: typer.TyperException) -> str:
+    """The command to call next; a lone word where an agent is named by an option may be that agent."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "reef"
+    lone = re.search(r"extra argument\S* \(([a-z-]+)\)", error.format_message())
+    if lone and context is not None and any(one.name == "adapter" for one in context.command.params):
+        return f"{path} --adapter {lone[1]}"
+    return f"{path} --help"
 
 
 def _root() -> None:

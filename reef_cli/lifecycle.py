@@ -213,11 +213,10 @@ def _start(home: Home, command: Sequence[str], lock: int) -> None:
 
 
 def _findable() -> dict[str, str]:
-    """Where Python finds us in a clone, which a wrapper knows by its path alone."""
-    root = Path(__file__).parents[1]
-    if root.is_relative_to(sys.prefix):
-        return {}
-    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))}
+    """Python finds us first: in a clone, which a wrapper knows by its path alone, and before what else a person's path
+    calls ``daemon`` (python-daemon does)."""
+    paths = (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def _until_ready(home: Home, child: "subprocess.Popen[bytes]", log_start: int) -> None:

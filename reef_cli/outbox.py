@@ -21,6 +21,8 @@ from daemon.core.paths import Home, private_directory, write_private
 from reef_cli import diagnostics, output
 
 _LOOKED_AT: Final = 50
+#: As many as the daemon takes at once.
+_PINNED_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +40,25 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one key press says: reports, or ids of reports that are taken back."""
+    """What one key press says: reports, ids of reports that are taken back, or sessions that are golden from now on, or
+    (not ``pinned``) no longer are."""
 
     reports: tuple[Report, ...] = ()
     undo: tuple[str, ...] = ()
     at_ns: int = field(default_factory=time.time_ns)
+    pins: tuple[str, ...] = ()
+    pinned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What the daemon said to an entry: the reports it has, each with its receipt, those taken back, and refusals."""
+    """What the daemon said to an entry: the reports it has, each with its receipt, those taken back, sessions pinned or
+    no longer, and refusals."""
 
     stored: tuple[Report, ...] = ()
     undone: tuple[Mapping[str, Any], ...] = ()
     refused: tuple[tuple[str, ReefError], ...] = ()
+    pins: tuple[str, ...] = ()
 
 
 class Outbox:
@@ -121,7 +128,7 @@ class Outbox:
 def deliver(home: Home, client: Client) -> None:
     """What a `reef` command does on its way, once a daemon answers."""
     sent = Outbox(home).deliver(client)
-    done = sum(len(one.stored) + len(one.undone) for one in sent)
+    done = sum(len(one.stored) + len(one.undone) + bool(one.pins) for one in sent)
     if done:
         diagnostics.say(f"sent what waited for the daemon: {output.count(done, 'piece')} of feedback")
     for _, error in (refusal for one in sent for refusal in one.refused):
@@ -170,7 +177,20 @@ def _sent(client: Client, path: Path, entry: Entry) -> Sent:
             undone.append({"id": id})
         except ReefError as error:
             refused.append((id, _final(error)))
-    return Sent(tuple(stored), tuple(undone), tuple(refused))
+    pinned = _pinned(client, entry, refused)
+    return Sent(tuple(stored), tuple(undone), tuple(refused), pinned)
+
+
+def _pinned(client: Client, entry: Entry, refused: list[tuple[str, ReefError]]) -> tuple[str, ...]:
+    """The entry's sessions as they are now as it wants them. Pins that were sent before are sent again: they are so."""
+    try:
+        for start in range(0, len(entry.pins), _PINNED_AT_ONCE):
+            some = entry.pins[start : start + _PINNED_AT_ONCE]
+            client.post("/reef/pin", {"sessions": some, "pinned": entry.pinned})
+    except ReefError as error:
+        refused.append((entry.pins[0], _final(error)))
+        return ()
+    return entry.pins
 
 
 def _named(client: Client, entry: Entry) -> tuple[tuple[Report, ...], list[tuple[str, ReefError]]]:
@@ -200,7 +220,8 @@ def _read(path: Path) -> Entry | None:
     """None for a file that somebody else took away, or that another version wrote: that one stays."""
     try:
         told = json.loads(path.read_bytes())
-        return Entry(tuple(Report(**one) for one in told["reports"]), tuple(told["undo"]), int(told["at_ns"]))
+        reports, pins = tuple(Report(**one) for one in told["reports"]), tuple(told.get("pins", ()))
+        return Entry(reports, tuple(told["undo"]), int(told["at_ns"]), pins, bool(told.get("pinned", True)))
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
 

@@ -75,7 +75,7 @@ def main(name: str) -> NoReturn:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a check has something to tidy up
             check(home(), name)
             sys.exit(0)
-        wrapped = _wrapped(home(), name, Place(home().agents / name))
+        wrapped = as_installed(home(), name, Place(home().agents / name))
         program, words, environment = _ready(wrapped, run=new_id("run"), arguments=sys.argv[1:])
         become(program, words, environment)
     except ReefError as error:
@@ -93,10 +93,11 @@ def check(where: Home, name: str) -> None:
     run = new_id("check")
     try:
         with tempfile.TemporaryDirectory(prefix="reef-check-") as folder:
-            wrapped = _wrapped(where, name, Place(Path(folder)))
+            wrapped = as_installed(where, name, Place(Path(folder)))
             asks, scratch = wrapped.adapter.check, wrapped.mode.scratch
             program, words, environment = _ready(wrapped, run=run, arguments=asks)
-            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user)}
+            token = where.agent_token.read_text().strip()
+            private = {"REEF_USER_DIRECTORY": str(wrapped.place.user), "REEF_TOKEN": token}
             environment = _changed(environment, session.variables(scratch, private))
             done = subprocess.run(
                 words,
@@ -119,10 +120,12 @@ def check(where: Home, name: str) -> None:
         raise ReefError(f"{name} was started and did not ask Reef: {said[-_CHECK_SAID:]}", hint=told["hint"])
 
 
-def _wrapped(where: Home, name: str, place: Place) -> Wrapped:
-    adapter = agent.load(where, name)
+def as_installed(where: Home, name: str, place: Place) -> Wrapped:
+    """Raises NotFound where the adapter is not installed."""
     chosen = session.installation(Place(where.agents / name), name)
-    return Wrapped(where, place, adapter, adapter.mode(chosen.get("mode", "isolated")), chosen)
+    adapter = agent.load(where, name).at(chosen["version"])
+    mode = adapter.mode(chosen.get("mode", "isolated"), keep_keys=chosen.get("keep_keys", False))
+    return Wrapped(where, place, adapter, mode, chosen)
 
 
 def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str, list[str], dict[str, str]]:
@@ -137,8 +140,10 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         diagnostics.say(f"Reef: {error.message}; {adapter.title} runs without it: your own model, nothing is recorded")
         return command[0], [*command, *arguments], dict(os.environ)
     seen = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the caller
-    if (adapter.silent or not seen) and (notice := _notice(chosen)):
+    if (adapter.silent or not seen) and (notice := _notice(chosen, adapter)):
         diagnostics.say(notice)
+    if chosen.before != chosen.told.release_id and (lacks := rendering.left_out(chosen.told, adapter, mode)):
+        diagnostics.say(f"Reef: {lacks}")
     values = _values(wrapped, run, chosen=chosen)
     with session.turn(place):
         known = edits.kept(place.edited)
@@ -146,16 +151,15 @@ def _ready(wrapped: Wrapped, *, run: str, arguments: Sequence[str]) -> tuple[str
         folder = shelf.put(place.shelf, chosen.told, chosen.files)
         shelf.prune(place.shelf, {*used.values(), folder.name}, active.releases(place.active))
         begun = session.begin(place, run, folder, adapter=adapter, mode=mode, values=values)
-        seal = delivery.seal(chosen.told, key_of(where))
-        now = Active(chosen.told.release_id, chosen.told.number, chosen.serves, seal)
-        active.save(place.active, wrapped.scenario, now)
+        seal, told = delivery.seal(chosen.told, key_of(where)), chosen.told
+        active.save(place.active, wrapped.scenario, Active(told.release_id, told.number, chosen.serves, seal))
         edited = edits.kept(place.edited) - known
     for path in sorted(edited):
         diagnostics.say(f"Reef: what was changed of {adapter.title}'s files by hand is not used, and kept in {path}")
         diagnostics.say(f"  hint: reef harness edit --scenario {wrapped.scenario} changes them for every run")
     before = [] if arguments and arguments[0] in adapter.plain else begun.arguments
-    told = {"REEF_HOME": str(where.root), "REEF_RUN": run, "REEF_SCENARIO": wrapped.scenario}
-    return command[0], [*command, *before, *arguments], _environment({**begun.environment, **told})
+    own = {"REEF_HOME": str(where.root), "REEF_RUN": run, "REEF_SCENARIO": wrapped.scenario}
+    return command[0], [*command, *before, *arguments], _environment({**begun.environment, **own})
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
@@ -164,8 +168,7 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _changed(environment: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    found = {**environment, **changes}
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in {**environment, **changes}.items() if value is not None}
 
 
 def key_of(where: Home) -> Path:
@@ -229,10 +232,11 @@ def _takes(upgrade: str, head: Delivery, last: Active) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _notice(chosen: Chosen) -> str | None:
+def _notice(chosen: Chosen, adapter: Adapter) -> str | None:
     """What an agent tells that has a place for it on its screen."""
     if chosen.newer:
-        return visible(f"Reef: {chosen.newer.said()} · reef harness update takes it")
+        kept, command = delivery.short(chosen.told.release_id), f"reef harness update --adapter {adapter.name}"
+        return visible(f"Reef: {chosen.newer.said()} · this run keeps {kept}: {command}")
     return visible(f"Reef: {chosen.told.said()}") if chosen.activated else None
 
 
@@ -256,6 +260,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     headers = declared.headers(run, told.scenario, folder, **more)
     return {
         **said,
+        **rendering.models(wrapped.adapter, serves["models"], serves["context"], said),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
@@ -272,10 +277,8 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_RELEASE_FACTS": told.facts(),
         "REEF_ACTIVATED": chosen.activated,
         "REEF_NEWER": chosen.newer.facts() if chosen.newer else None,
-        "REEF_NOTICE": _notice(chosen),
+        "REEF_NOTICE": _notice(chosen, wrapped.adapter),
         "REEF_POLL_SECONDS": _poll_seconds(),
-        "REEF_CONTEXT": serves["context"],
-        "REEF_MODELS": rendering.models(wrapped.adapter, serves["models"], serves["context"]),
     }
 
 

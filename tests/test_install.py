@@ -193,6 +193,15 @@ def test_purge_spares_what_is_not_reefs(person: Path) -> None:
     assert (precious / "thesis.tex").exists()
 
 
+def test_purge_takes_the_commands_along_that_led_into_it(person: Path) -> None:
+    (person / ".reef" / "store").mkdir(parents=True)
+    (person / ".local" / "bin").mkdir(parents=True)
+    for name, target in (("reef-pi", ".reef/bin/reef-pi"), ("reef-mine", "mine")):
+        (person / ".local" / "bin" / name).symlink_to(person / target)
+    assert install(person, "--uninstall", "--purge").returncode == 0
+    assert [link.name for link in (person / ".local" / "bin").iterdir()] == ["reef-mine"]
+
+
 # -- whole installs -----------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,13 @@ def test_the_articles_configuration_is_shown_as_printed() -> None:
     assert shown.reef == {"recipe": "recipes.sao.recipe:SAORecipe", "batch_size": 1, "max_staleness": 18}
 
 
+def test_what_it_writes_for_claude_code_is_a_configuration() -> None:
+    (words,) = re.findall(r"printf '%s\\n' ((?:'[^']*'[ \\\n]*)+)>~/.reef/config.yaml", README)
+    told = parse("\n".join(re.findall(r"'([^']*)'", words)))
+    assert told.engines["anthropic"].key == "agent"
+    assert list(told.models) == ["claude-*"]
+
+
 def test_the_agent_that_it_describes_is_one() -> None:
     (text,) = re.findall(r"```json\n(.*?)```", README, re.S)
     described.check(json.loads(text))

@@ -290,3 +290,5 @@ class Appended:
     model: str | None = None
     stop_reason: str | None = None
     agent: str | None = None
+    #: That it is counted for, see `daemon.store.carried`.
+    release_id: str = ""

@@ -19,6 +19,8 @@ from daemon.store.releases.git import environment
 
 #: Thousands of runs go by; those that last say nothing new.
 _RUNS: Final = 512
+#: Nobody starts more agents at once; whoever names a new run with each request gets no more of the disk.
+_WAITING: Final = 32
 #: A large repository on a disk that is slow, read for the first time.
 _SECONDS: Final = 5.0
 _OBJECT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -59,9 +61,10 @@ class Checkouts:
             if len(self._known) >= _RUNS:
                 del self._known[next(iter(self._known))]
             known = self._known[run] = Checkout()
-            look = asyncio.create_task(self._look(known, who.cwd, who.commit))
-            self._looks.add(look)
-            look.add_done_callback(self._looks.discard)
+            if len(self._looks) < _WAITING:
+                look = asyncio.create_task(self._look(known, who.cwd, who.commit))
+                self._looks.add(look)
+                look.add_done_callback(self._looks.discard)
         return known
 
     async def _look(self, known: Checkout, cwd: str, commit: str) -> None:

@@ -78,6 +78,7 @@ async def status(request: Request) -> Response:
             "engines": daemon.engines(),
             "default_engine": daemon.config.engine,
             "model": active.name if active else None,
+            "context": daemon.context(),
             "counts": counts,
             "last": last,
             "releases": daemon.heads.rows(),

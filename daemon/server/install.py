@@ -20,17 +20,16 @@ from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
 from daemon.server.identity import scenario_name
-from daemon.server.runtime import Runtime
 from daemon.store.releases import Releases
 from recipes.gate import card
 
+_YES = ("1", "yes", "true")
 _UPGRADES = ("auto", "ask", "pinned")
 _DOWN = ("fail", "bypass")
 _NEWER_MOST = 50
 _VERSIONS_MOST = 1000
 #: What an agent is told where the model is a provider's, whose window nobody here knows.
 _REMOTE_CONTEXT = 128_000
-_EMBEDDED_CONTEXT = 8192
 #: An agent's own instructions alone may fill what holds fewer tokens (Claude Code's are 20,000).
 _ROOMY = 32_000
 
@@ -51,7 +50,7 @@ async def harness(request: Request) -> Response:
             "scenario": scenario,
             "url": f"http://127.0.0.1:{daemon.port}",
             "models": daemon.router.model_names(),
-            "context": _context(daemon),
+            "context": daemon.context() or _REMOTE_CONTEXT,
         }
     )
 
@@ -100,14 +99,16 @@ async def install(request: Request) -> Response:
     """``GET /reef/harness/install``: the plan as a script for sh, from the same data as `reef harness install`."""
     query, home = request.query_params, runtime(request).home
     adapter = await read(agent.load, home, query.get("adapter", "pi"))
-    mode = _one_of(query.get("mode", adapter.first_mode), agent.MODES, "mode")
+    keep_keys = query.get("keep_keys") in _YES
+    mode = _one_of(query.get("mode", adapter.first_mode(keep_keys=keep_keys)), agent.MODES, "mode")
     choice = Choice(
         _scenario(request),
         _one_of(query.get("upgrade", "auto"), _UPGRADES, "upgrade"),  # type: ignore[arg-type]
-        query.get("link") in ("1", "yes", "true"),
+        query.get("link") in _YES,
         mode,  # type: ignore[arg-type]
         _one_of(query.get("on_daemon_down", "bypass" if mode == "overlay" else "fail"), _DOWN, "on_daemon_down"),  # type: ignore[arg-type]
         query.get("agent_version"),
+        keep_keys,
     )
     return Response(await read(_script, adapter, home, choice), media_type="text/x-shellscript")
 
@@ -133,16 +134,10 @@ async def check(request: Request) -> Response:
     if not run.startswith(CHECK):
         raise UsageError(f"run={run[:40]!r} is no check", hint=f"an id that begins with {CHECK}")
     daemon = runtime(request)
-    holds, hint = _context(daemon), "reef doctor"
-    if holds < _ROOMY:
+    holds, hint = daemon.context(), "reef doctor"
+    if holds is not None and holds < _ROOMY:
         hint += f"; what answers holds {holds:,} tokens, which may be too few: name a provider in {daemon.home.config}"
     return answer({"run": run, "seen": run in daemon.checks, "hint": hint})
-
-
-def _context(daemon: Runtime) -> int:
-    """Tokens that the model holds which answers where none is named."""
-    embedded = daemon.config.engine == "embedded"
-    return (daemon.config.embedded.context or _EMBEDDED_CONTEXT) if embedded else _REMOTE_CONTEXT
 
 
 def _scenario(request: Request) -> str:

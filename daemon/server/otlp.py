@@ -84,7 +84,7 @@ def _facts(exchange: Exchange, appended: Appended, clean: Clean) -> dict[str, ob
         "http.response.status_code": exchange.status or None,
         "reef.receipt": exchange.receipt,
         "reef.scenario": exchange.scenario,
-        "reef.release_id": exchange.release_id,
+        "reef.release_id": appended.release_id,
         "reef.engine": exchange.engine,
         "reef.kind": appended.kind.value,
     }

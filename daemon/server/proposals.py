@@ -35,6 +35,8 @@ _SESSION_MOST: Final = 200
 _AGENTS_FILES: Final = 20
 _AGENTS_BYTES: Final = 100_000
 _AGENTS_WAITING: Final = 8
+#: In all scenarios: an agent names them as it likes.
+_AGENTS_WAITING_ANYWHERE: Final = 40
 
 
 async def propose(request: Request) -> Response:
@@ -141,9 +143,11 @@ async def _waiting(daemon: Runtime, proposal: Proposal, head: str, session: str 
         config={"session": session} if session else {},
     )  # fmt: skip
     waiting = await read(daemon.releases.waiting)
-    mine = [one for one in waiting if one.recipe == RECIPE and one.scenario == proposal.scenario]
-    if len(mine) >= _AGENTS_WAITING and all(one.job != candidate.job for one in mine):
-        raise Conflict(f"{len(mine)} proposals of agents wait already", hint="a person decides: reef releases list")
+    agents = [one for one in waiting if one.recipe == RECIPE]
+    here = [one for one in agents if one.scenario == proposal.scenario]
+    full = len(here) >= _AGENTS_WAITING or len(agents) >= _AGENTS_WAITING_ANYWHERE
+    if full and all(one.job != candidate.job for one in here):
+        raise Conflict(f"{len(agents)} proposals of agents wait already", hint="a person decides: reef releases list")
     note = "an agent proposed it, and there is no task that can judge it"
     if words := await read(taint.quoted, daemon.store.learning, {}, proposal.harness):
         note += f'; a tool or a file said the same: "{words}…"'

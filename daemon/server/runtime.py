@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from daemon.core.config import Config
 from daemon.core.errors import ConfigError
@@ -33,7 +34,7 @@ from daemon.server.live import Live
 from daemon.server.metrics import Metrics
 from daemon.server.privacy import Privacy
 from daemon.server.recorder import Recorder
-from daemon.server.routing import Router
+from daemon.server.routing import DEFAULT_MODEL, Router
 from daemon.server.scenarios import Scenarios
 from daemon.server.telemetry import Telemetry
 from daemon.server.working import Working
@@ -41,6 +42,9 @@ from daemon.store.db import Store
 from daemon.store.releases import Releases
 from daemon.store.scenarios import Choices, Chosen
 from daemon.wire.base import dialect
+
+#: Where the model, which may have learned shorter ones, has not been loaded yet.
+_EMBEDDED_CONTEXT: Final = 8192
 
 
 @dataclass(slots=True)
@@ -81,6 +85,13 @@ class Runtime:
     def engines(self) -> list[EngineStatus]:
         """How each engine is, and did lately."""
         return [self.lately.of(engine.status()) for engine in self.router.engines()]
+
+    def context(self) -> int | None:
+        """Tokens in the longest conversation that the default model takes; None: a provider's, which nobody here
+        knows."""
+        if self.router.choose(DEFAULT_MODEL, Dialect.CHAT).engine is not self.embedded:
+            return None
+        return self.embedded.status().context or self.config.embedded.context or _EMBEDDED_CONTEXT
 
 
 @asynccontextmanager

@@ -96,7 +96,7 @@ class Working:
         """
         async with self._locks[scenario]:
             made = WorkingCopy(self._home, scenario)
-            if not await asyncio.to_thread(made.exists) or await asyncio.to_thread(made.is_gone):
+            if not await asyncio.to_thread(made.exists):
                 head = (await asyncio.to_thread(self._desk.releases.standing, scenario)).id
                 await asyncio.to_thread(made.make, head, await asyncio.to_thread(self._files, scenario, head))
         self.made.set()
@@ -196,9 +196,7 @@ class Working:
             raise NotFound(
                 f"{made.scenario!r} has no working copy", hint=f"reef harness edit --scenario {made.scenario}"
             )
-        if made.is_gone():
-            raise NotFound(f"{made.root} is gone; reef harness edit --scenario {made.scenario} makes it anew")
-        if made.root.is_symlink() or not made.root.is_dir():
+        if made.root.is_symlink():
             raise Conflict(f"{made.root} is no folder of its own; move away what lies there")
         state = made.state()
         problems = made.recover(state)

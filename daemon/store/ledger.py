@@ -99,7 +99,9 @@ class Ledger:
             ),
         )  # fmt: skip
         t = transcript
-        return Appended(exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason, exchange.agent)
+        return Appended(
+            exchange.receipt, uid, place.kind, seq, t.usage, t.model, t.stop_reason, exchange.agent, exchange.release_id
+        )  # fmt: skip
 
     def _points(self, db: sqlite3.Connection, new: Incoming, seq: int, answer: bytes | None) -> None:
         """Where later requests can join this one."""

@@ -11,6 +11,9 @@ import zstandard
 LIMIT: Final = 256 * 1024 * 1024
 
 
+#: The first byte of a gzip, and the low half of a zlib stream's (RFC 1950: compression method 8).
+_GZIP: Final = 0x1F
+_ZLIB: Final = 8
 _READABLE: Final = frozenset((b"gzip", b"x-gzip", b"deflate", b"zstd", b"identity"))
 
 
@@ -37,8 +40,7 @@ class Undoing:
         """Raises Undecodable for an encoding that is not known, or more than one."""
         name = encoding.strip().lower()
         if name in ("gzip", "x-gzip", "deflate"):
-            # 47: gzip or zlib, told by the first bytes.
-            self._undo: Callable[[bytes], bytes] = zlib.decompressobj(wbits=47).decompress
+            self._undo: Callable[[bytes], bytes] = _Inflating().feed
         elif name == "zstd":
             self._undo = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress
         elif name == "identity":
@@ -53,6 +55,28 @@ class Undoing:
             return self._undo(chunk)
         except (zlib.error, zstandard.ZstdError) as error:
             raise Undecodable(f"the body is not {self._name}: {error}") from None
+
+
+class _Inflating:
+    """gzip, zlib or bare deflate in pieces, told by the first byte. What follows a whole gzip is more of it, or nothing
+    (RFC 1952, 2.2).
+    """
+
+    def __init__(self) -> None:
+        self._member: zlib._Decompress | None = None
+
+    def feed(self, chunk: bytes) -> bytes:
+        plain = []
+        while chunk:
+            if self._member is None:
+                self._member = zlib.decompressobj(wbits=47 if chunk[0] == _GZIP or chunk[0] & 15 == _ZLIB else -15)
+            elif self._member.eof:
+                if chunk[0] != _GZIP:
+                    break
+                self._member = zlib.decompressobj(wbits=31)
+            plain.append(self._member.decompress(chunk))
+            chunk = self._member.unused_data
+        return b"".join(plain)
 
 
 def readable(accepted: bytes) -> bytes:

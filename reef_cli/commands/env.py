@@ -37,13 +37,14 @@ def env(
     """Starts the daemon, so that the address is true. The token is for inference and feedback only."""
     told = None if agent is None else pointing(agent)
     place = home()
-    url = str(ensure_daemon(place).get("/reef/status")["url"])
+    status = ensure_daemon(place).get("/reef/status")
+    url = str(status["url"])
     token = place.agent_token.read_text().strip()
     variables = keyless(url, token) if keep_keys else environment(url, token)
     if told is not None:
         variables = {name: variables[name] for name in told.variables if name in variables} | dict(told.fixed)
     variables |= proxies.around(os.environ)
-    text = "" if told is None else told.filled(f"{url}/t/{token}" if keep_keys else url)
+    text = "" if told is None else told.filled(f"{url}/t/{token}" if keep_keys else url, status["context"])
     if as_json:
         output.json({"env": variables} | ({} if told is None else _described(told, text)))
         return
@@ -67,14 +68,15 @@ def pointing(agent: str) -> "Pointing":
 
 
 def _described(told: "Pointing", text: str) -> dict[str, object]:
-    file = {"path": f"~/{told.file}", "text": text} if told.file else None
+    file = {"path": told.place(os.environ), "text": text} if told.file else None
     return {"file": file, "command": told.command}
 
 
 def _say(told: "Pointing", text: str) -> None:
     """The file only where it does not name this Reef yet: a shell may run this at every start."""
-    if told.file and not _holds(Path.home() / told.file, text):
-        diagnostics.say(f"{told.title} needs this in ~/{told.file}, which is yours to write:\n{text}")
+    place = told.place(os.environ)
+    if told.file and not _holds(Path(place).expanduser(), text):
+        diagnostics.say(f"{told.title} needs this in {place}, which is yours to write:\n{text}")
     if sys.stdout.isatty():
         diagnostics.say(f"then, in a shell with these variables: {told.command}")
 

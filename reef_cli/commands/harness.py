@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from adapters import active, agent, apply, plan, receipt, session, shelf
+from adapters import active, agent, apply, plan, receipt, rendering, session, shelf
 from adapters.agent import Adapter, ModeName
 from adapters.machine import find_node
 from adapters.plan import Choice, InstallPlan, OnDaemonDown, Upgrade
@@ -33,6 +33,9 @@ def install(  # noqa: PLR0913 - a choice each
         OnDaemonDown | None,
         Help("Start without the daemon: on the last release, or bypass Reef (default in overlay)."),
     ] = None,
+    keep_keys: Annotated[
+        bool, Help("Its own key or login goes on to your provider (overlay; key: agent).", "--keep-keys")
+    ] = False,
     agent_version: Annotated[str | None, Help("Another version that Reef knows.")] = None,
     link: Annotated[bool, Help("Also put the command into ~/.local/bin.", "--link")] = False,
     dry_run: Annotated[bool, Help("Only say what would be done.", "--dry-run")] = False,
@@ -43,9 +46,9 @@ def install(  # noqa: PLR0913 - a choice each
     shell's files. Run it again to change a choice or to upgrade.
     """
     chosen = agent.load(home(), adapter)
-    mode = mode or chosen.first_mode
+    mode = mode or chosen.first_mode(keep_keys=keep_keys)
     down = on_daemon_down or ("bypass" if mode == "overlay" else "fail")
-    choice = Choice(scenario, upgrade, link, mode, down, agent_version)
+    choice = Choice(scenario, upgrade, link, mode, down, agent_version, keep_keys)
     if not dry_run:
         home().prepare()
     made = _applied(chosen, choice, dry_run=dry_run)
@@ -129,17 +132,22 @@ def update(*, adapter: _Installed = None, as_json: AsJson = False) -> None:
     """The next run takes the newest release, whatever was chosen at installation. What runs goes on as it is."""
     adapter = _installed(adapter)
     place = Place(home().agents / adapter)
-    scenario = session.installation(place, adapter)["scenario"]
+    installed = wrapped.as_installed(home(), adapter, place)
+    scenario = installed.chosen["scenario"]
     told, serves = wrapped.deliver(home(), adapter, scenario)
     with session.turn(place):
         last = active.load(place.active, scenario)
         active.forward(last, told, place.active)
         active.save(place.active, scenario, active.Active(told.release_id, told.number, serves))
     changed = last is None or last.release_id != told.release_id
+    lacks = rendering.left_out(told, installed.adapter, installed.mode)
     if as_json:
-        output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **told.facts()})
-    else:
-        output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
+        facts = {**told.facts(), "left_out": lacks}
+        output.json({"adapter": adapter, "scenario": scenario, "changed": changed, **facts})
+        return
+    output.line(output.visible(f"{told.said()}{'' if changed else ' (in use already)'}"))
+    if lacks:
+        diagnostics.say(lacks)
 
 
 def uninstall(
@@ -180,7 +188,7 @@ def _installed(adapter: str | None) -> str:
 def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
     """What stays, being the person's. The receipt goes last: cut off anywhere, the same command does the rest."""
     if receipt.read(home().root, adapter) is None:
-        if purge and [one.name for one in place.root.iterdir()] == [place.user.name]:  # an uninstall before kept it
+        if purge and set(place.root.iterdir()) <= {place.user, place.edited}:  # an uninstall before kept it
             receipt.erase(place.root)
             return []
         again = f"reef harness install --adapter {adapter} makes it whole; it can be uninstalled then"

@@ -38,7 +38,8 @@ def show(
     output.line()
     if told["state"] != "released":  # it is in no branch that a clone would bring
         force = " --force" if told["gate"] and told["gate"]["verdict"] == "reject" else ""
-        output.line(f"to release it all the same: reef releases approve {told['id']}{force}{only(scenario)}")
+        doubted = " all the same" if told["gate"] else ""
+        output.line(f"to release it{doubted}: reef releases approve {told['id']}{force}{only(scenario)}")
         return
     output.line("a copy that needs nothing of Reef:")
     for command in told["clone"]:

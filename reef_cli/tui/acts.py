@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from daemon.core.client import Client, segment
+from reef_cli import output
 from reef_cli.outbox import Report, last_answer
 
 Row = Mapping[str, Any]
-_PINNED_AT_ONCE: Final = 500
 
 
 @dataclass(slots=True, eq=False)
 class Act:
     """``word`` is shown while it waits, ``done`` and ``said`` are for the sentence about it.
 
-    ``undo`` are the reports that it takes back; ``take_back`` undoes it where it made no reports.
+    ``undo`` are the reports that it takes back, ``pins`` the sessions that it calls golden, or (not ``pinned``) no
+    longer; ``take_back`` undoes what is neither.
     """
 
     word: str
@@ -23,6 +24,8 @@ class Act:
     said: str = ""
     about: tuple[Report, ...] = ()
     undo: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    pinned: bool = True
     take_back: Callable[[], object] | None = None
     #: Scores that were taken back, as they can be said again.
     cleared: list[Report] = field(default_factory=list)
@@ -32,14 +35,18 @@ class Act:
     kept: bool = False
 
     def __post_init__(self) -> None:
-        self.keys = frozenset(key for one in self.about for key in (one.session, one.receipt) if key)
+        said = (key for one in self.about for key in (one.session, one.receipt) if key)
+        self.keys = frozenset((*said, *self.pins))
 
     def whom(self) -> str:
+        if self.pins:
+            return output.count(len(self.pins), "trace")
         return str(self.about[0].receipt or "the last answer") if len(self.about) == 1 else f"{len(self.about)} answers"
 
     def back(self, key: str) -> str:
         """That ``key`` undoes it."""
-        return f"{key} {'brings' if self.cleared else 'takes'} {'it' if len(self.about) == 1 else 'them'} back"
+        them = "it" if len(self.about or self.pins) == 1 else "them"
+        return f"{key} {'brings' if self.cleared else 'takes'} {them} back"
 
 
 def about(row: Row, **said: Any) -> Report:
@@ -87,12 +94,3 @@ def clear(client: Client, one: Report) -> list[Report]:
             again = {name: row[name] for name in ("score", "feedback", "metadata")}
             found.append(Report(one.scenario, one.session, one.receipt, **again))
     return found
-
-
-def pin(client: Client, sessions: Sequence[str], *, pinned: bool) -> list[str]:
-    """Those that were not so before. Bunches, as many as the daemon takes at once."""
-    changed: list[str] = []
-    for start in range(0, len(sessions), _PINNED_AT_ONCE):
-        some = list(sessions[start : start + _PINNED_AT_ONCE])
-        changed += client.post("/reef/pin", {"sessions": some, "pinned": pinned})["changed"]
-    return changed

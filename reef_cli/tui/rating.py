@@ -64,18 +64,9 @@ class Ratings:
         self._after(lambda: self._clear(act))
 
     def pin_many(self, sessions: Iterable[Row], *, pinned: bool) -> None:
-        """Call sessions golden, or no longer. Needs the daemon."""
-        ids = [str(one["id"]) for one in sessions]
-        act = Act("pin", "pinned as golden" if pinned else "no longer pinned")
-        changed: list[str] = []
-        act.take_back = lambda: self._tell(f"undone: {self._pin(changed, [], pinned=not pinned)}")
-
-        def work() -> None:
-            done = self._pin(ids, changed, pinned=pinned)
-            self._tell(f"{done}; {self._key} takes {'it' if len(changed) == 1 else 'them'} back")
-
-        self._acts.append(act)
-        self._after(lambda: self._try(act, work, again=False))
+        """Call sessions golden, or no longer: those that are not so yet."""
+        if ids := tuple(str(one["id"]) for one in sessions if self.golden(one) is not pinned):
+            self._pin(ids, "pinned as golden" if pinned else "no longer pinned", pinned=pinned)
 
     def made(self, task: str) -> None:
         """A task was added: `undo` removes it."""
@@ -86,8 +77,12 @@ class Ratings:
             self._tell("nothing is left to take back here; reef undo takes back what was said elsewhere")
             return
         act = self._acts.pop()
+        if act.pins:
+            word = "no longer pinned" if act.pinned else "pinned again"
+            self._pin(act.pins, f"undone, {word}:", pinned=not act.pinned, again=False)
+            return
         if act.take_back is not None:
-            self._after(partial(self._try, act, act.take_back, again=True))
+            self._after(partial(self._try, act, act.take_back))
             return
         ids = tuple(one.id for one in act.about)
         self._put(Act("undo", f"undone: {act.said} on", "", act.about, undo=ids), Entry(undo=ids), again=False)
@@ -112,6 +107,11 @@ class Ratings:
         act = next((act for act in reversed(self._open) if key in act.keys), None)
         return f"{act.word} …" if act else ""
 
+    def golden(self, session: Row) -> bool:
+        """Whether it is pinned, or will be once all is sent that waits."""
+        act = next((act for act in reversed(self._open) if session["id"] in act.pins), None)
+        return bool(session.get("pinned")) if act is None else act.pinned
+
     def overlaid(self, receipt: str, reports: Sequence[Row]) -> list[Row]:
         """An answer's reports with those that wait, marked ``waiting``, as are those that are being taken back."""
         return acts.overlaid(list(self._open), receipt, reports)
@@ -133,6 +133,10 @@ class Ratings:
             if entry.undo:
                 about = tuple(known[id] for id in entry.undo if id in known)
                 self._open.append(Act("undo", "sent, taken back on", "", about, undo=entry.undo, kept=True))
+            if entry.pins:
+                word, done = ("pin", "pinned as golden") if entry.pinned else ("unpin", "no longer pinned")
+                pin = Act(word, f"sent, {done}:", pins=entry.pins, pinned=entry.pinned, kept=True)
+                self._open.append(pin)
         if waiting:
             self._tell(f"{output.count(len(waiting), 'piece')} of feedback from before wait for the daemon")
             self._sender.do(self._flush)
@@ -171,7 +175,15 @@ class Ratings:
         stored = {one.id: one for one in sent.stored}
         undone = {str(one["id"]) for one in sent.undone}
         refused = {id for id, _ in sent.refused}
+        pins = sent.pins  # an entry's, in the order of the key presses
         for act in list(self._open):
+            if act.pins:
+                if act.pins == pins:
+                    self._settled(act)
+                    pins = ()
+                elif act.pins[0] in refused:
+                    self._drop(act)
+                continue
             ids = set(act.undo) or {one.id for one in act.about}
             if ids & (undone if act.undo else stored.keys()):
                 if stored:
@@ -223,21 +235,20 @@ class Ratings:
         self._open.append(back)
         self._keep(back, Entry(back.about))
 
-    def _pin(self, sessions: Sequence[str], changed: list[str], *, pinned: bool) -> str:
-        changed += acts.pin(self._client, sessions, pinned=pinned)
-        return f"{output.count(len(changed), 'trace')} {'pinned as golden' if pinned else 'no longer pinned'}"
+    def _pin(self, ids: tuple[str, ...], done: str, *, pinned: bool, again: bool = True) -> None:
+        act = Act("pin" if pinned else "unpin", done, pins=ids, pinned=pinned)
+        self._put(act, Entry(pins=ids, pinned=pinned), again=again)
 
     def _remove(self, task: str) -> None:
         self._client.delete(f"/reef/tasks/{segment(task)}")
         self._tell(f"task {task} is removed again")
 
-    def _try(self, act: Act, work: Callable[[], object], *, again: bool) -> None:
-        """What could not be taken back for want of a daemon can be once more (``again``)."""
+    def _try(self, act: Act, work: Callable[[], object]) -> None:
+        """What could not be taken back for want of a daemon can be once more."""
         try:
             work()
         except ReefError as error:
-            self._drop(act)
-            if again and isinstance(error, Unreachable):
+            if isinstance(error, Unreachable):
                 self._acts.append(act)
             self._failed(error)
 

@@ -67,6 +67,21 @@ def test_a_persons_own_in_the_place_of_reefs(reef_home: Home) -> None:
     assert agent.load(reef_home, "pi").title == "My Pi"
 
 
+def test_whose_own_key_goes_on(reef_home: Home) -> None:
+    claude, pi = agent.load(reef_home, "claude-code"), agent.load(reef_home, "pi")
+    mode = claude.mode(claude.first_mode(keep_keys=True), keep_keys=True)
+    assert "ANTHROPIC_BASE_URL" in mode.environment
+    assert not mode.environment.keys() & {"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "ANTHROPIC_MODEL"}
+    assert set(mode.own) <= claude.modes["overlay"].environment.keys()
+    for other, name, hint in (
+        (claude, "isolated", "--mode overlay"),
+        (pi, "overlay", "give it to Reef: key: env:NAME"),
+    ):
+        with pytest.raises(NotFound, match="cannot send a key of its own") as refused:
+            other.mode(name, keep_keys=True)
+        assert str(refused.value.hint).startswith(hint)
+
+
 @pytest.mark.parametrize("name", ["claude", "claud", "claude-code-cli"])
 def test_a_name_that_means_one_agent_leads_to_it(reef_home: Home, name: str) -> None:
     with pytest.raises(NotFound) as wrong:
@@ -96,6 +111,11 @@ def test_what_is_wrong_with_one_is_said(reef_home: Home, text: str, said: str) -
     assert said in raised.value.message
     whole, wrong = agent.found(reef_home)
     assert ("pi" in [one.name for one in whole], [error.message for error in wrong]) == (True, [raised.value.message])
+
+
+def test_a_version_lacks_what_came_later(reef_home: Home) -> None:
+    pi = agent.load(reef_home, "pi")
+    assert (pi.at("1.6.0"), pi.at("0.99.0"), pi.at("0.74.2").mcp) == (pi, pi, {})
 
 
 def test_versions_compare_by_their_numbers() -> None:

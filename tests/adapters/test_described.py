@@ -95,6 +95,8 @@ def test_what_is_missing_is_said(name: str) -> None:
         ("quiet", {"A": None}, "quiet.A: None is no object"),
         ("mcp", {"local": {}}, "mcp.remote is missing"),
         ("thinking", {"low": 1}, "thinking.low: 1 is no text"),
+        ("since", {"mcp": "-1"}, "since.mcp: '-1' is no version"),
+        ("since", {"colour": "1"}, "since.colour is no field there is"),
         # what it installs
         ("installs.0.version", "1\n# link", "installs[0].version: '1\\n# link' is no version"),
         ("installs.0.packages", [], "installs[0].packages: [] is no list of one or more"),

@@ -109,6 +109,11 @@ def test_what_was_chosen_is_kept_for_the_wrapper(reef_home: Home) -> None:
     assert (kept["mode"], kept["on_daemon_down"]) == ("isolated", "bypass")
 
 
+def test_an_agent_without_a_key_of_its_own_is_refused_before_anything_is_written(reef_home: Home) -> None:
+    with pytest.raises(NotFound, match="pi cannot send a key of its own"):
+        plan.plan(PI, reef_home, Choice(keep_keys=True), NEW)
+
+
 def test_no_file_holds_the_token(reef_home: Home) -> None:
     reef_home.agent_token.parent.mkdir(parents=True, exist_ok=True)
     reef_home.agent_token.write_text("reef-secret")

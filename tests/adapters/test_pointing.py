@@ -30,3 +30,12 @@ def test_every_agent_is_run_for_real() -> None:
     assert {id(agent.pointing) for agent in agents.AGENTS.values()} == {
         id(pointing) for name, pointing in AGENTS.items() if name != "codex"
     }
+
+
+def test_the_window_is_the_models_where_it_is_known() -> None:
+    text = AGENTS["opencode"].filled("http://127.0.0.1:8192", 4096)
+    assert json.loads(text)["provider"]["reef"]["models"]["default"]["limit"] == {"context": 4096, "output": 1024}
+    assert "http://127.0.0.1:8192/v1" in text
+    wide = json.loads(AGENTS["pi"].filled(ADDRESS, 200_000))["providers"]["reef"]["models"]
+    assert wide == [{"id": "default", "contextWindow": 200_000, "maxTokens": 8192}]
+    assert AGENTS["pi"].filled(ADDRESS) == AGENTS["pi"].text

@@ -126,9 +126,61 @@ def test_servers_in_the_agents_words() -> None:
 
 
 def test_models_are_listed_with_their_window() -> None:
-    models = rendering.models(PI, ["default", "scripted"], 4096)
-    assert [(model["id"], model["contextWindow"]) for model in models] == [("default", 4096), ("scripted", 4096)]
-    assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a", "b"], 1) == ["a", "b"]
+    told = rendering.models(PI, ["default", "scripted"], 4096, values({}))
+    listed = [("default", 4096), ("scripted", 4096)]
+    assert [(model["id"], model["contextWindow"]) for model in told["REEF_MODELS"]] == listed
+    assert told["REEF_MODEL_MAP"]["scripted"] == told["REEF_MODELS"][1]
+    assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a"], 1, values({}))["REEF_MODELS"] == ["a"]
+
+
+def test_the_model_that_a_release_names_is_listed_too() -> None:
+    said = values({"config.json": '{"model": "big", "thinking": "low"}'})
+    told = rendering.models(PI, ["default", "other"], 1, said)["REEF_MODELS"]
+    assert [(model["id"], model["reasoning"]) for model in told] == [("default", True), ("other", True), ("big", True)]
+    assert len(rendering.models(PI, ["default", "big"], 1, said)["REEF_MODELS"]) == 2
+
+
+EVERYTHING = {
+    "rules.md": "A rule.\n",
+    "skills/greet/SKILL.md": chain.SKILL,
+    "prompts/sum.md": chain.PROMPT,
+    "config.json": '{"model": "big", "thinking": "low"}',
+    "mcp.json": '{"mcpServers": {"docs": {"command": "docs"}}}',
+    "extensions/pi/more.ts": "x",
+    "extensions/aider/more.py": "x",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "version", "left"),
+    [
+        ("pi", "isolated", "1.6.0", ""),
+        ("pi", "overlay", "1.6.0", ""),
+        ("pi", "overlay", "0.74.2", "Pi does not take this of release base: mcp.json"),
+        ("claude-code", "overlay", "2.1.332", ""),
+        ("codex", "isolated", "0.171.0", ""),
+        (
+            "codex",
+            "overlay",
+            "0.171.0",
+            "Codex does not take this of release base: prompts/sum.md, skills/greet/SKILL.md",
+        ),
+        ("opencode", "isolated", "1.18.33", ""),
+        ("vibe", "isolated", "3.0.2", ""),
+        (
+            "aider",
+            "overlay",
+            "0.86.2",
+            "aider does not take this of release base: extensions/aider/more.py, prompts/sum.md, skills/greet/SKILL.md,"
+            " mcp.json, thinking low",
+        ),
+    ],
+)
+def test_what_does_not_reach_an_agent_is_said(name: str, mode: str, version: str, left: str) -> None:
+    adapter = agent.load(Home(Path("/nowhere")), name).at(version)
+    told = base()._replace(files=EVERYTHING)
+    assert rendering.left_out(told, adapter, adapter.mode(mode)) == left
+    assert rendering.left_out(base(), adapter, adapter.mode(mode)) == ""
 
 
 def test_a_prompt_leaves_a_skill_of_its_name_alone() -> None:

@@ -54,7 +54,8 @@ def test_without_python_it_says_what_to_do(command: Path, tmp_path: Path) -> Non
     command.write_text(command.read_text().replace(sys.executable, "/gone/python"))
     done = run(command, tmp_path)
     assert done.returncode == 127
-    assert done.stderr == ("reef-pi: Reef's program is gone: /gone/python\n  hint: reef harness install --adapter pi\n")
+    hint = "install Reef again, then: reef harness install --adapter pi"
+    assert done.stderr == f"reef-pi: Reef's program is gone: /gone/python\n  hint: {hint}\n"
 
 
 def test_it_follows_an_installed_reefs_upgrades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

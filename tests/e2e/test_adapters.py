@@ -19,20 +19,21 @@ from tests.e2e import agents
 from tests.e2e.agents import Agent
 from tests.e2e.test_codex import CODEX
 from tests.e2e.wrapping import put
-from tests.fakes import chain
+from tests.fakes import chain, mcp_server
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
 from tests.fakes.provider import TASK, Provider, running_provider
 
 pytestmark = pytest.mark.slow
 
 PROMPT: Final = "create hello.txt"
-#: (agent, mode) → whether skills have a place, and what the agent leaves in the person's HOME.
-CASES: Final[dict[tuple[str, ModeName], tuple[bool, set[str]]]] = {
-    ("qwen-code", "isolated"): (True, set()),
-    ("qwen-code", "overlay"): (False, {".qwen"}),
-    ("aider", "overlay"): (False, {".aider"}),
-    ("mini-swe-agent", "isolated"): (False, set()),
-    ("hermes", "isolated"): (True, set()),
+_UNPLACED: Final = "prompts/sum.md, skills/greet/SKILL.md"
+#: (agent, mode) → what it is said to leave out of a release, and what it leaves in the person's HOME.
+CASES: Final[dict[tuple[str, ModeName], tuple[str, set[str]]]] = {
+    ("qwen-code", "isolated"): ("", set()),
+    ("qwen-code", "overlay"): (_UNPLACED, {".qwen"}),
+    ("aider", "overlay"): (f"{_UNPLACED}, mcp.json", {".aider"}),
+    ("mini-swe-agent", "isolated"): (f"{_UNPLACED}, mcp.json", set()),
+    ("hermes", "isolated"): ("mcp.json", set()),
 }
 
 
@@ -79,20 +80,25 @@ def installed(home: Home, user: Path, name: str, mode: ModeName, **choice: Any) 
 
 @pytest.mark.parametrize(("name", "mode"), CASES)
 def test_it_is_checked_and_taught_and_works(reef_home: Home, tmp_path: Path, name: str, mode: ModeName) -> None:
-    skills, left = CASES[name, mode]
+    out, left = CASES[name, mode]
     with installed(reef_home, tmp_path / "user", name, mode) as case:
         checked = case.run(REEF_CHECK="1")
         assert (checked.returncode, checked.stderr) == (0, "")
         assert case.asked() == []
         assert {path.name for path in case.user.iterdir()} == {"project"}
 
-        release = chain.publish(reef_home, harness={**chain.HARNESS, "memory/tools.md": "The linter is ruff.\n"})
+        log = tmp_path / "asked of the server"
+        more = {"memory/tools.md": "The linter is ruff.\n", "config.json": '{"model": "other"}'}
+        release = chain.approved(reef_home, {**chain.HARNESS, **more, "mcp.json": mcp_server.named(log)})
         done = case.run(*("chat",) * (name == "hermes"), *case.tested.ask, PROMPT)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         assert (case.user / "project" / "hello.txt").read_text() == "hello-reef\n"
         said = str(case.asked())  # which comes first, the task or a title for it, is chance
         assert all(text in said for text in ("Answer briefly.", "Use uv, not pip.", "The linter is ruff."))
-        assert ("How to greet." in said) == skills
+        assert ("How to greet." in said) == ("SKILL.md" not in out)
+        assert {one["model"].removeprefix("openai/") for one in case.asked()} == {"other"}
+        assert (f"does not take this of release r1: {out}\n" in done.stderr) == bool(out)
+        assert ("tools/list" in log.read_text() if log.exists() else False) == ("mcp.json" not in out)
         assert "$REEF" not in said
         session = case.daemon.get("/reef/sessions")["items"][0]
         assert (session["agent"], session["cwd"]) == (case.tested.stored_as, str(case.user / "project"))

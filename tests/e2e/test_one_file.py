@@ -137,9 +137,8 @@ def test_from_the_file_to_the_end(curly: Curly) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (5, "It rains.", "")
     asked = curly.provider.requests[-1].json()
     rules, question = (message["content"] for message in asked["messages"])
-    assert (
-        rules == f"Answer briefly.  - Use uv, not pip.  [reef release {release.id}] has greet sum "
-    )  # it has no prompts: a skill more
+    told = f"Answer briefly.  - Use uv, not pip.  [reef release {release.id}]"
+    assert rules == f"{told} has greet sum "  # it has no prompts: a skill more
     assert question == "weather?"
     (session,) = curly.daemon.get("/reef/sessions?scenario=work")["items"]
     assert (session["agent"], session["cwd"]) == ("curly", curly.environment["HOME"])

@@ -16,6 +16,7 @@ from tests.conftest import new_home
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import CODEX
 from tests.e2e.wrapping import SCENARIO, Installed, digests, project
+from tests.fakes import mcp_server
 from tests.fakes.daemon import running_daemon, until
 from tests.fakes.provider import TASK, Turn, running_provider
 
@@ -35,7 +36,7 @@ class Told(NamedTuple):
     conversation and for going on with it. ``terminal``: words for one on a screen; ``keys`` answer what it asks first,
     ``ready`` is seen when it listens. ``good`` is what a person types to rate. ``newer``: whether it tells of a release
     that came meanwhile. ``script``: of the provider, for one whose tools have other names. ``version``: not the
-    one that Reef would take.
+    one that Reef would take. ``left``: what it is said to leave out.
     """
 
     adapter: str
@@ -50,6 +51,7 @@ class Told(NamedTuple):
     newer: bool = False
     script: Callable[[Any], Turn] | None = None
     version: str | None = None
+    left: str = ""
 
 
 _CLAUDE: Any = {
@@ -90,7 +92,7 @@ _PI: Any = {
     "ready": "Reef r",
     "newer": True,
 }
-_OLD_PI: Any = {**_PI, "version": "0.74.2"}
+_OLD_PI: Any = {**_PI, "version": "0.74.2", "left": "Pi does not take this of release r2: mcp.json"}
 AGENTS = {
     "pi": Told(**_PI, mode="isolated"),
     "pi-overlay": Told(**_PI, mode="overlay"),
@@ -147,8 +149,18 @@ def released(installed: Installed, folder: Path, files: Mapping[str, str], reaso
         (folder / name).write_text(text)
     mine = ("--scenario", SCENARIO)
     proposed = installed.answered("harness", "propose", str(folder), "--reason", reason, *mine)
-    release: str = installed.answered("releases", "approve", proposed["id"], *mine)["id"]
+    release: str = installed.answered("releases", "approve", proposed["id"], *mine, "--yes")["id"]
     return release
+
+
+def second_release(log: Path) -> dict[str, str]:
+    """Other rules, the model, and a server that says in ``log`` what it is asked."""
+    return {
+        **HARNESS,
+        "rules.md": "- Be brief.\n",
+        "config.json": json.dumps({"model": "scripted", "thinking": "low"}),
+        "mcp.json": mcp_server.named(log),
+    }
 
 
 def listening(terminal: Terminal, told: Told) -> str:
@@ -217,15 +229,17 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         assert installed.requests()[-1][2]["release"] == first
         assert "release r1 · our team's rules" in shown, shown
         asked = installed.told()
-        assert [word in asked for word in ("Use uv, not pip", "in Lagos", "greet", THEIRS)] == [
-            True, True, True, told.mode == "overlay",
+        skills = (told.adapter, told.mode) != ("codex", "overlay")  # Codex reads those of its own folder alone
+        assert [word in asked for word in ("Use uv, not pip", "in Lagos", "How to greet.", THEIRS)] == [
+            True, True, skills, told.mode == "overlay",
         ]  # fmt: skip
         about, before = last(installed), len(installed.provider.requests)
         terminal.enter(f"{told.good} nice one", lambda: f"good on {about}" in terminal.screen())
         until(lambda: reports(installed, about) == [(1.0, "nice one")], "the mark is on the answer that was meant")
         assert len(installed.provider.requests) == before  # no model was asked
 
-        second = released(installed, tmp_path / "second", {**HARNESS, "rules.md": "- Be brief.\n"}, "shorter")
+        log = tmp_path / "asked of the server"
+        second = released(installed, tmp_path / "second", second_release(log), "shorter")
         terminal.enter("once more", lambda: len(installed.provider.requests) > before)
         assert "Use uv, not pip" in installed.told()  # a session that runs stays on its release
         if told.newer:
@@ -235,10 +249,13 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         terminal("kill-server")
 
     before = len(installed.sessions())
-    done = installed.run(work, *told.again, "and again")
-    assert (done.returncode, len(installed.sessions())) == (0, before), done  # it is the same conversation
-    kept = told.adapter in ("claude-code", "codex")  # they go on with the rules that the conversation began with
-    assert [words in installed.told() for words in ("Use uv, not pip", "Be brief")] == [kept, not kept]
+    was = installed.run(work, *told.again, "and again")
+    assert (was.returncode, len(installed.sessions())) == (0, before), was  # it is the same conversation
+    # Some go on with the rules that a conversation began with; Codex, isolated, says that new ones replace them.
+    kept = told.adapter == "claude-code" or (told.adapter, told.mode) == ("codex", "overlay")
+    assert ["Be brief" in installed.told(), "Use uv, not pip" in installed.told()] == [
+        not kept, kept or told.adapter == "codex",
+    ]  # fmt: skip
     assert installed.requests()[-1][2]["release"] == (first if kept else second)
     counted = installed.daemon.get(f"/reef/records/{last(installed)}")["release_id"]
     assert counted == (first if kept else second)
@@ -246,6 +263,11 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == second
     assert "Be brief" in installed.told()
+    assert (installed.model(), "low" in installed.effort()) == ("scripted", True)
+    if told.left:
+        assert (told.left in was.stderr, log.exists()) == (True, False)
+    else:
+        until(lambda: log.exists() and "tools/list" in log.read_text(), "the release's server is asked for its tools")
 
     back = installed.answered("releases", "rollback", "--scenario", SCENARIO, "--yes")
     assert back["restores"] == first
@@ -253,6 +275,7 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
     assert done.returncode == 0, done
     assert installed.requests()[-1][2]["release"] == back["id"]
     assert "Use uv, not pip" in installed.told()
+    assert installed.model() == "default"
     assert (installed.user / told.own).read_text() == f"{THEIRS}\n"
 
 

@@ -131,9 +131,21 @@ class Installed:
         return json.dumps([message["content"] for message in said if message["role"] in ("system", "developer")])
 
     def told(self) -> str:
-        """All of the last request that was a turn: no title's, which has no tools."""
-        turns = [body for body in (one.json() for one in self.provider.requests) if body.get("tools")]
-        return json.dumps(turns[-1])
+        """All of the last request that was a turn."""
+        return json.dumps(self._turn())
+
+    def model(self) -> str:
+        """The one that the last turn asked the provider for."""
+        return str(self._turn()["model"])
+
+    def effort(self) -> str:
+        """What the last turn said of how much to think, in whichever dialect."""
+        return json.dumps([self._turn().get(name) for name in ("reasoning_effort", "reasoning", "output_config")])
+
+    def _turn(self) -> dict[str, Any]:
+        """No title's, which has no tools."""
+        bodies: list[dict[str, Any]] = [one.json() for one in self.provider.requests]
+        return [body for body in bodies if body.get("tools")][-1]
 
     def sessions(self) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.daemon.get(f"/reef/sessions?scenario={SCENARIO}")["items"]

@@ -8,7 +8,7 @@ from adapters import delivery
 from adapters.delivery import Delivery
 from daemon.core import sshsig
 from daemon.core.paths import Home
-from daemon.core.releases import BASE_RELEASE, Candidate, GateResult, Release, ReleaseState, Verdict
+from daemon.core.releases import BASE_RELEASE, PERSON, Candidate, GateResult, Release, ReleaseState, Verdict
 from daemon.server import install
 from daemon.store.releases import Releases
 
@@ -53,6 +53,15 @@ def publish(
     """The next release of a scenario's chain."""
     waits = propose(home, job, harness, scenario=scenario, reason=reason)
     return Releases.open(home).publish(waits, waits.parent)
+
+
+def approved(home: Home, harness: Mapping[str, str | None], *, scenario: str = "default") -> Release:
+    """A person's own, with what can act by itself in it, after their yes."""
+    releases = Releases.open(home)
+    made = Candidate(
+        scenario=scenario, parent=BASE_RELEASE, reason="mine", recipe=PERSON, job="person-1", harness=harness
+    )
+    return releases.publish(releases.propose(made, None), BASE_RELEASE, by_person=True)
 
 
 def delivered(home: Home, release_id: str | None = None, scenario: str = "default") -> Delivery:

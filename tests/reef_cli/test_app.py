@@ -106,3 +106,11 @@ def test_the_completion_function_can_be_shown(monkeypatch: pytest.MonkeyPatch) -
 def test_a_word_that_is_none_of_those_there_are_is_named_plainly(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["harness", "install", "--mode", "foo"]) == ExitCode.USAGE
     assert "error: Invalid value for '--mode': 'foo' is not one of 'isolated', 'overlay'." in capsys.readouterr().err
+
+
+def test_an_agent_named_without_its_option_leads_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("install", "update", "uninstall"):
+        assert main(["harness", verb, "claude-code"]) == ExitCode.USAGE
+        assert f"hint: reef harness {verb} --adapter claude-code\n" in capsys.readouterr().err
+    assert main(["releases", "unpin", "r3"]) == ExitCode.USAGE
+    assert "hint: reef releases unpin --help\n" in capsys.readouterr().err

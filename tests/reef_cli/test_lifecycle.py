@@ -65,6 +65,15 @@ def test_a_clone_s_wrapper_starts_one_without_a_word_in_the_environment(
     assert pid(home) > 0
 
 
+def test_what_a_project_calls_daemon_is_not_taken_for_ours(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "daemon.py").write_text("raise SystemExit('not this one')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    lifecycle.ensure_daemon(home)
+    assert pid(home) > 0
+
+
 def test_it_starts_one_that_answers_and_outlives_the_caller(home: Home) -> None:
     caller = reef(home, "start", "--json")
     out, err = caller.communicate(timeout=60)

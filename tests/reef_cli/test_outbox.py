@@ -82,6 +82,19 @@ def test_the_answer_meant_is_the_last_one_when_it_was_said(served: Served, outbo
     assert reports(served, second) == []
 
 
+def test_pins_are_sent_in_order_and_again_where_nobody_answered(served: Served, outbox: Outbox) -> None:  # noqa: F811
+    asked = [served.daemon.get(f"/reef/records/{served.ask(f'golden {n}')}")["session"] for n in range(2)]
+    kept = Entry(pins=tuple(asked))
+    for entry in (kept, kept, Entry(pins=(asked[0],), pinned=False), Entry(pins=("ses_0",))):
+        outbox.put(entry)
+    sent = flushed(served, outbox)
+    assert [one.pins for one in sent] == [kept.pins, kept.pins, (asked[0],), ()]
+    assert isinstance(sent[3].refused[0][1], NotFound)
+    assert [one["id"] for one in served.daemon.get("/reef/sessions?q=is:pinned")["items"]] == [asked[1]]
+    logged = [one["event"] for one in served.daemon.get("/reef/audit")["items"] if one["event"] in ("pin", "unpin")]
+    assert logged == ["unpin", "pin"]  # what was so already is not done again
+
+
 def test_what_is_about_nothing_any_more_goes(served: Served, outbox: Outbox) -> None:  # noqa: F811
     receipt = served.ask("beside what is gone")
     gone = Report("default", "ses_00000000000000000000000000", None, score=1.0)

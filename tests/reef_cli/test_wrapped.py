@@ -140,6 +140,24 @@ def test_on_the_persons_configuration_all_comes_as_arguments(case: Case) -> None
     assert case.run("mcp", "list").told["arguments"] == ["mcp", "list"]
 
 
+def test_an_agents_own_key_goes_on_where_that_was_chosen(case: Case, tmp_path: Path) -> None:
+    program = tmp_path / "claude"
+    program.write_text(
+        '#!/bin/sh\necho "$ANTHROPIC_API_KEY $ANTHROPIC_AUTH_TOKEN $ANTHROPIC_MODEL $ANTHROPIC_BASE_URL"\n'
+    )
+    program.chmod(0o700)
+
+    def told(**choice: Any) -> str:
+        words = [agents.wrap(case.home, "claude-code", [str(program)], mode="overlay", **choice)]
+        own = {**os.environ, "ANTHROPIC_API_KEY": "sk-mine", "ANTHROPIC_MODEL": "claude-mine"}
+        own.pop("ANTHROPIC_AUTH_TOKEN", None)
+        return subprocess.run(words, env=own, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    token = case.home.agent_token.read_text().strip()
+    assert told().startswith(f" {token} default http://127.0.0.1:{case.daemon.port}/t/")
+    assert told(keep_keys=True).startswith(f"sk-mine  claude-mine http://127.0.0.1:{case.daemon.port}/t/{token}/x/")
+
+
 def test_it_starts_the_daemon(alone: Case) -> None:
     try:
         assert alone.run().code == 0
@@ -273,7 +291,8 @@ def test_what_an_agent_has_no_place_for_is_said_before_it_starts(case: Case, own
     assert case.run().err == ""
     case.install(upgrade="pinned")
     case.publish("job_2", {"rules.md": "More.\n"}, reason="a second rule")
-    assert case.run().err == "Reef: release r2 · a second rule · accepted 9\u20130 · reef harness update takes it\n"
+    newer = "release r2 · a second rule · accepted 9\u20130 · this run keeps r1: reef harness update --adapter pi"
+    assert case.run().err == f"Reef: {newer}\n"
 
 
 @pytest.fixture

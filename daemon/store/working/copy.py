@@ -77,10 +77,6 @@ class WorkingCopy:
     def exists(self) -> bool:
         return self.root.is_dir() and (self._place / "state.json").exists()
 
-    def is_gone(self) -> bool:
-        """Somebody took the folder away."""
-        return not os.path.lexists(self.root)
-
     def state(self) -> State:
         """Raises StoreError for one that cannot be read: what a person changed could not be told from what they
         did not.
@@ -88,8 +84,12 @@ class WorkingCopy:
         path = self._place / "state.json"
         try:
             told: dict[str, Any] = json.loads(path.read_bytes())
-            return State(**told)
-        except (OSError, ValueError, TypeError) as error:
+            state = State(**told)
+            words = (state.scenario, state.base, *(told.get(name) or "" for name in ("settling", "proposal", "digest")))
+            if not all(isinstance(one, str) for one in (*words, *state.conflicts.values())):
+                raise TypeError("it holds something else than text")
+            return state
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise StoreError(
                 f"the working copy of {self.scenario!r} cannot be followed: {path}: {error}",
                 hint=f"move {self.root} away, then: reef harness edit --scenario {self.scenario}",

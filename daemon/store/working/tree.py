@@ -71,8 +71,9 @@ def look(root: Path, known: Collection[str] = ()) -> Seen:
             problems.append(Problem(name, f"more than {_MOST} files lie here; nothing after this one is looked at"))
             unread.update(one for one in known if one not in files)
             break
-        if not path.is_symlink() and harness.entry(name) is None:
-            problems.append(Problem(name, f"a harness has no such file; it holds {harness.PLACES}", blocks=False))
+        if harness.entry(name) is None and (not path.is_symlink() or not name.isprintable()):
+            shown = os.fsencode(name).decode("utf-8", "replace")  # any bytes may be a name
+            problems.append(Problem(shown, f"a harness has no such file; it holds {harness.PLACES}", blocks=False))
             continue
         try:
             files[name] = _text(path)

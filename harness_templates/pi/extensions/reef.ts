@@ -86,7 +86,7 @@ export default function reef(pi: ExtensionAPI) {
 		}
 		if (!ctx.hasUI) return;
 		for (const one of refused) ctx.ui.notify(one, "warning");
-		if (run.newer) ctx.ui.notify(`Reef: ${line(run.newer)} · reef harness update takes it`, "info");
+		if (run.newer) ctx.ui.notify(`Reef: ${line(run.newer)} · reef harness update --adapter pi takes it`, "info");
 		else if (run.activated) ctx.ui.notify(`Reef: ${line(run.release)}`, "info");
 		status(ctx);
 		clearInterval(timer);

@@ -27,7 +27,7 @@ from reef_cli.tui.window import Row
 _ALONE = {
     *("down", "up", "top", "bottom", "page_down", "page_up", "back", "fold", "all", "find", "next_hit", "previous_hit"),
     *("help", "quit", "start", "suspend", "palette", "hints", "copy", "filter", "level", "source", "file", *LISTS),
-    *("good", "bad", "note", "score", "undo", "mark", "range"),  # kept in the outbox
+    *("good", "bad", "note", "score", "pin", "undo", "mark", "range"),  # kept in the outbox
 }
 
 

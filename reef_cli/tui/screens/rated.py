@@ -105,8 +105,9 @@ class Rated(Panel):
         self.app.push_screen(Note(self.named(), earlier, ratings.written), send)
 
     def do_pin(self) -> None:
-        sessions = self.sessions()
-        self.desk.ratings.pin_many(sessions, pinned=not all(one.get("pinned") for one in sessions))
+        sessions, ratings = self.sessions(), self.desk.ratings
+        ratings.pin_many(sessions, pinned=not all(map(ratings.golden, sessions)))
+        self.redraw()
 
     def do_task(self) -> None:
         begin(self, self._asking(self.meant()[0]))

@@ -167,6 +167,18 @@ def test_a_run_is_looked_at_once(clone: Path) -> None:
     asyncio.run(looked())
 
 
+def test_who_names_a_run_with_each_request_is_not_followed(clone: Path) -> None:
+    async def looked() -> list[bool | None]:
+        known = Checkouts()
+        found = [known.of(identify(declared(clone, f"run_{n}"))) for n in range(100)]
+        async with asyncio.timeout(60):
+            while found[31].dirty is None:
+                await asyncio.sleep(0.01)
+        return [one.dirty for one in found]
+
+    assert asyncio.run(looked()) == [False] * 32 + [None] * 68
+
+
 @pytest.fixture
 def daemon(reef_home: Home) -> Iterator[RunningDaemon]:
     with running_provider([Turn("It rains.")]) as provider, running_daemon(reef_home, provider.config()) as running:

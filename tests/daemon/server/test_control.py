@@ -37,6 +37,7 @@ def test_status_says_what_runs_where(daemon: RunningDaemon) -> None:
     assert status["default_engine"] == "p"
     assert status["recording"] == {"state": "on", "detail": None, "unrecorded": 0, "until_ns": None}
     assert [engine["name"] for engine in status["engines"]] == ["embedded", "p"]
+    assert status["context"] is None  # nobody here knows a provider's
     assert any("SAORecipe" in note for note in status["notes"])
 
 

@@ -56,7 +56,15 @@ def test_the_base(daemon: RunningDaemon) -> None:
     assert status == 200
     assert (told["release_id"], told["number"], told["files"]) == (BASE_RELEASE, 0, {})
     assert (told["url"], told["context"]) == (daemon.url, 8192)
+    assert daemon.get("/reef/status")["context"] == 8192
     assert "default" in told["models"]
+
+
+def test_what_default_is_says_how_much_it_holds(reef_home: Home) -> None:
+    engines = "engines: {p: {base_url: 'http://127.0.0.1:1/v1'}}\nmodels: {default: {engine: p, model: m}}\n"
+    with running_daemon(reef_home, f"server: {{port: 0}}\n{engines}") as running:
+        assert ask(running, "/reef/harness?adapter=pi")[1]["context"] == 128_000
+        assert ask(running, "/reef/harness/check?run=check_1")[1]["hint"] == "reef doctor"
 
 
 def test_the_head_can_be_checked(daemon: RunningDaemon, releases: list[Release]) -> None:
@@ -121,6 +129,7 @@ def test_the_script_is_the_plan(daemon: RunningDaemon) -> None:
         ("/reef/harness/install?mode=inside", 400),
         ("/reef/harness/install?on_daemon_down=cry", 400),
         ("/reef/harness/install?agent_version=9", 404),
+        ("/reef/harness/install?adapter=pi&keep_keys=1", 404),
         ("/reef/harness?scenario=..%2Fx", 400),
         ("/reef/harness/install?scenario=$(x)", 400),
         ("/reef/harness/check?run=run_1", 400),

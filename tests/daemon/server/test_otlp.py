@@ -13,8 +13,9 @@ from tests.fakes.exchanges import exchange, transcript, user
 TRACE, ABOVE = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 ONE = exchange(transcript([user("hello")]), stream=True, model_asked="m-large", duration_us=2_000, agent="OpenAI")
 STORED = Appended(
-    ONE.receipt, "ses_1", Kind.MAIN, 1, Usage(prompt=10, completion=5, cached=8), "m-large-1", "stop", "hermes"
-)
+    ONE.receipt, "ses_1", Kind.MAIN, 1, Usage(prompt=10, completion=5, cached=8), "m-large-1", "stop", "hermes",
+    "r1-0123abcd",
+)  # fmt: skip
 
 
 def made(**changes: Any) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def test_a_span_says_what_the_conventions_ask_for() -> None:
         "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5, "gen_ai.usage.cache_read.input_tokens": 8,
         "gen_ai.conversation.id": "ses_1", "gen_ai.agent.name": "hermes",
     }  # fmt: skip
-    assert told["reef.receipt"] == ONE.receipt
+    assert (told["reef.receipt"], told["reef.release_id"]) == (ONE.receipt, "r1-0123abcd")  # as it is counted
     assert "error.type" not in told
 
 

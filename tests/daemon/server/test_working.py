@@ -289,7 +289,7 @@ def test_a_folder_that_was_taken_away_is_made_anew_and_nothing_is_removed_by_it(
     made.write("rules.md", "Mine.\n")
     made.proposed()
     shutil.rmtree(made.root)
-    assert made.asked()["trouble"].endswith("is gone; reef harness edit --scenario gone makes it anew")
+    assert daemon.control("GET", "/reef/harness/working?scenario=gone")[0] == 404
     again = Copy(daemon, "gone")
     assert (again.files(), again.asked()["edits"]) == (chain.HARNESS, [])
     until(lambda: not made.pending(), "what was proposed is withdrawn")

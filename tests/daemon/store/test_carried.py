@@ -7,7 +7,8 @@ import pytest
 from daemon.core.harness import mark
 from daemon.core.records import Exchange, StoredMessage
 from daemon.store.carried import attributed
-from tests.fakes.exchanges import assistant, exchange, system, tool, transcript, user
+from daemon.store.db import Store
+from tests.fakes.exchanges import assistant, exchange, submit, system, tool, transcript, user
 
 OLD, NEW = "r1-0123abcd", "r2-89abcdef"
 GIVEN = {"release": NEW, "rules": "told", "run": "run_1"}
@@ -59,3 +60,8 @@ def test_a_release_without_rules_is_known_by_its_run() -> None:
 def test_where_no_wrapper_says_what_it_gave_what_served_counts(tags: dict[str, str]) -> None:
     found = counted([system(mark(OLD)), user("hi")], tags)
     assert (found.release_id, found.tags) == (NEW, tags)
+
+
+def test_the_store_tells_what_it_counted(store: Store) -> None:
+    made = transcript([user(mark(OLD)), user("hi")])
+    assert submit(store, made, release_id=NEW, tags=GIVEN).result().release_id == OLD

@@ -8,7 +8,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.wire.encoding import TooLong, Undecodable, decoded, readable
+from daemon.wire.encoding import TooLong, Undecodable, Undoing, decoded, readable
 
 BODY = b'{"model":"m"}' * 50
 
@@ -34,6 +34,27 @@ def _bare_deflate(body: bytes) -> bytes:
 )
 def test_known_encodings_are_undone(name: str, squeezed: bytes) -> None:
     assert decoded(squeezed, name) == BODY
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize(
+    ("name", "squeezed"),
+    [
+        ("gzip", gzip.compress(BODY)),
+        ("gzip", gzip.compress(BODY[:9]) + gzip.compress(BODY[9:])),
+        ("gzip", gzip.compress(BODY) + bytes(20)),
+        ("X-GZIP ", gzip.compress(BODY)),
+        ("deflate", zlib.compress(BODY)),
+        ("deflate", _bare_deflate(BODY)),
+        ("zstd", zstandard.compress(BODY)),
+        ("zstd", zstandard.compress(BODY[:9]) + zstandard.compress(BODY[9:])),
+        ("identity", BODY),
+    ],
+)
+def test_an_answer_is_undone_as_it_comes(name: str, squeezed: bytes, size: int) -> None:
+    """BUGS B046, B047 and B049: however it is squeezed, and wherever its chunks are cut."""
+    undo = Undoing(name)
+    assert b"".join(undo.feed(squeezed[at : at + size]) for at in range(0, len(squeezed), size)) == BODY
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "zstd"])

@@ -98,12 +98,13 @@ def test_an_agents_variables_are_those_that_it_takes(served: Served, cli: Reef, 
     assert answered["env"] == {name: everything[name] for name in told.variables} | dict(told.fixed)
     assert answered["command"] == told.command
     if told.file:
-        assert answered["file"] == {"path": f"~/{told.file}", "text": told.filled(served.daemon.url)}
+        assert answered["file"] == {"path": told.place(os.environ), "text": told.filled(served.daemon.url)}
     assert served.daemon.agent_token not in json.dumps(answered["file"])
 
 
 def test_an_agents_file_is_told_until_it_is_there(served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(served.home.root / "person"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     file = served.home.root / "person" / AGENTS["opencode"].file
     first = cli("env", "opencode")
     assert first.out == f"export OPENAI_API_KEY='{served.daemon.agent_token}'\n"
@@ -114,6 +115,30 @@ def test_an_agents_file_is_told_until_it_is_there(served: Served, cli: Reef, mon
     file.write_text(json.dumps(json.loads(text) | {"theme": "system"}, indent=2))
     assert cli("env", "opencode").err == ""
     assert json.loads(file.read_text())["theme"] == "system"
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "file"),
+    [
+        ("codex", "CODEX_HOME", "config.toml"),
+        ("hermes", "HERMES_HOME", "config.yaml"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
+        ("pi", "PI_CODING_AGENT_DIR", "models.json"),
+        ("qwen-code", "QWEN_HOME", "settings.json"),
+    ],
+)
+def test_an_agents_file_is_where_the_person_keeps_it(
+    served: Served, cli: Reef, monkeypatch: pytest.MonkeyPatch, name: str, variable: str, file: str
+) -> None:
+    """BUGS B104: not where the file would be without the agent's own variable."""
+    kept = served.home.root / "kept" / name
+    monkeypatch.setenv(variable, str(kept))
+    told = cli("env", name, "--json").json()["file"]
+    assert told["path"] == str(kept / file)
+    assert f"needs this in {kept / file}, which is yours" in cli("env", name).err
+    (kept / file).parent.mkdir(parents=True)
+    (kept / file).write_text(told["text"])
+    assert cli("env", name).err == ""
 
 
 def test_an_agents_own_key_goes_on(served: Served, cli: Reef) -> None:

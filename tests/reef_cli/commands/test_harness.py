@@ -1,5 +1,6 @@
 """`reef harness …` on a home where a stand-in for Pi is installed. Real installs are in tests/e2e/test_pi.py."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -64,6 +65,22 @@ def test_pinned_until_updated(home: Home, reef: Reef) -> None:
     assert reef("harness", "list").err.startswith(f"to run it: {row['command']}\n")
 
 
+def test_what_the_agent_has_no_place_for_is_said_by_its_first_start_and_an_update(home: Home, reef: Reef) -> None:
+    place, servers = Place(home.agents / "pi"), {"docs": {"command": "docs", "args": []}}
+    chain.approved(home, {"mcp.json": json.dumps({"mcpServers": servers})})
+    seen = agents.run(home)
+    assert (seen.told["reef"]["mcp"], seen.err) == (servers, "")
+    chosen = json.loads(place.install.read_bytes())
+    place.install.write_text(json.dumps({**chosen, "version": "0.74.2"}))
+    place.active.unlink()
+    said = "Pi does not take this of release r1: mcp.json"
+    seen = agents.run(home)
+    assert ("mcp" in seen.told["reef"], seen.err) == (False, f"Reef: {said}\n")
+    assert agents.run(home).err == ""
+    assert reef("harness", "update").err == f"{said}\n"
+    assert reef("harness", "update", "--json").json()["left_out"] == said
+
+
 def test_uninstalling_keeps_what_is_the_persons(home: Home, reef: Reef) -> None:
     agents.run(home)
     place = Place(home.agents / "pi")
@@ -94,15 +111,32 @@ def test_the_only_agent_that_is_installed_is_meant_where_none_is_named(reef_home
 
 
 def test_what_an_uninstall_kept_can_be_purged(home: Home, reef: Reef) -> None:
-    agents.run(home)
+    _edit_rules(home)
     reef("harness", "uninstall")
     assert reef("harness", "uninstall", "--adapter", "pi", "--purge").out == "pi is uninstalled\n"
     assert not (home.agents / "pi").exists()
 
 
-def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
+def _edit_rules(home: Home) -> Place:
+    """Of a release, where the agent read it."""
     chain.publish(home)
     agents.run(home)
+    place = Place(home.agents / "pi")
+    (rules,) = place.shelf.glob("r1-*/AGENTS.md")
+    rules.chmod(0o600)
+    rules.write_text("Mine.\n")
+    return place
+
+
+def test_uninstalling_keeps_a_rule_that_a_person_changed_where_the_agent_read_it(home: Home, reef: Reef) -> None:
+    place = _edit_rules(home)
+    kept = reef("harness", "uninstall", "--json").json()["kept"]
+    assert kept == [str(place.user), str(place.edited)]
+    assert [path.read_text() for path in place.edited.rglob("AGENTS.md")] == ["Mine.\n"]
+
+
+def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
+    _edit_rules(home)
     result = reef("harness", "uninstall", "--purge", "--json")
     assert result.json() == {"adapter": "pi", "kept": []}
     assert not (home.agents / "pi").exists()

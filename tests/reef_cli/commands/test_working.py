@@ -33,6 +33,8 @@ def test_from_a_folder_to_a_release(served: Served, cli: Reef) -> None:
         f"          then: reef releases approve {proposal} --scenario w",
     ]
     assert "+Mine." in cli("releases", "diff", proposal, "--scenario", "w").out
+    shown = cli("releases", "show", proposal, "--scenario", "w").out
+    assert f"to release it: reef releases approve {proposal} --scenario w" in shown
     assert cli("releases", "approve", proposal, "--scenario", "w").code == ExitCode.OK
     after = cli("harness", "status", "--scenario", "w").out.splitlines()
     assert after[1].startswith("made from r2-")

@@ -225,13 +225,18 @@ def test_a_daemon_that_is_killed_while_it_stores_stores_each_once(reef_home: Hom
             mine = Ratings(reef_home, Client(reef_home.socket), told.append)
             for n, record in enumerate(records):
                 mine.rate_many([record], n % 2)
+            sessions = [{"id": record["session"]} for record in records]
+            mine.pin_many(sessions[:20], pinned=True)
             mine.note_many(records, "all")
+            mine.pin_many(sessions[20:], pinned=True)
             until(lambda: len(told) > 10, "some are stored")
             daemon.kill()
         with running_daemon(reef_home, provider.config()) as daemon:
             mine.wake()
             until(lambda: "noted: 40 answers; z takes them back" in told, "all are stored")
             assert [given(daemon, one) for one in receipts] == [[(n % 2, None), (None, "all")] for n in range(40)]
+            until(lambda: told.count("pinned as golden: 20 traces; z takes them back") == 2, "the pins too")
+            assert len(daemon.get("/reef/sessions?q=is:pinned")["items"]) == 40
         mine.close()
 
 

@@ -63,14 +63,14 @@ def test_what_is_kept_makes_the_file(reef_home: Home) -> None:
 
 async def test_rebound_keys_act_and_are_shown(reef_home: Home, fake: FakeDaemon) -> None:
     fake.sessions = [session(n) for n in range(1, 4)]
-    settings = Settings(hints=False, keys={"up": ("i", "up"), "jobs": ("J",), "help": ("B",)})
+    settings = Settings(hints=False, keys={"up": ("i", "up"), "jobs": ("J",), "help": ("E",)})
     async with dashboard(reef_home, settings=settings) as seen:
         await seen.until(lambda: "session 3" in seen.marked)
-        assert "B help  q quit" in seen.screen.splitlines()[-1]
+        assert "E help  q quit" in seen.screen.splitlines()[-1]
         await seen.press("k")  # means nothing any more
         await seen.press("i")
         await seen.until(lambda: "session 2" in seen.marked)
-        await seen.press("B")
+        await seen.press("E")
         await seen.shows("i up        one line up")
         await seen.press("escape", "3", "J")
         await seen.shows("no job yet")

@@ -124,7 +124,18 @@ def test_what_is_saved_into_a_file_that_was_moved_aside_is_not_lost(copied: Work
     assert (copied.root / "rules.md").read_text() == "LATE\n"
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"odd": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"odd": 1}',
+        '{"scenario": "a", "base": 5}',
+        '{"scenario": "a", "proposal": 7}',
+        '{"scenario": "a", "conflicts": [1]}',
+        '{"scenario": "a", "conflicts": {"rules.md": 1}}',
+    ],
+)
 def test_a_state_that_cannot_be_read_is_named(copied: WorkingCopy, text: str) -> None:
     (copied.root.parent / ".reef" / "work%2Fapi" / "state.json").write_text(text)
     with pytest.raises(StoreError, match=r"state\.json") as caught:

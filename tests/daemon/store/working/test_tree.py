@@ -65,6 +65,13 @@ def test_links_pipes_and_devices_are_refused_and_not_read(tmp_path: Path) -> Non
     assert all(problem.blocks for problem in seen.problems)
 
 
+def test_a_name_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.md")).touch()
+    (tmp_path / os.fsdecode(b"\xfe")).symlink_to("nowhere")
+    seen = look(tmp_path)
+    assert [(one.path, one.blocks) for one in seen.problems] == [("\ufffd", False), ("\ufffd.md", False)]
+
+
 def test_what_is_not_reached_is_not_taken_for_removed(tmp_path: Path) -> None:
     for number in range(2001):
         put(tmp_path, f"memory/m{number}.md")

@@ -179,10 +179,10 @@ async def test_ctrl_z_where_there_is_no_shell(reef_home: Home, fake: FakeDaemon)
 @pytest.mark.parametrize("place", list(LISTS))
 async def test_each_list_has_its_hint(reef_home: Home, fake: FakeDaemon, place: Place) -> None:
     """With the keys as they are bound."""
-    async with dashboard(reef_home, settings=Settings(keys={"help": ("B",)})) as seen:
+    async with dashboard(reef_home, settings=Settings(keys={"help": ("E",)})) as seen:
         await seen.until(lambda: seen.app.desk.lost is None)
         await seen.press(str(list(LISTS).index(place) + 1))
         await seen.until(lambda: seen.panel.place == place)
-        await seen.until(lambda: "B all keys" in seen.panel.hint.left)
-        assert not seen.panel.hint.left.startswith("B all")
+        await seen.until(lambda: "E all keys" in seen.panel.hint.left)
+        assert not seen.panel.hint.left.startswith("E all")
         assert "{" not in seen.panel.hint.left

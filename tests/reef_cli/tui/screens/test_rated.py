@@ -1,6 +1,7 @@
 """Notes, marks, pins and tasks from the dashboard, on a real daemon; their dialogs as text."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from daemon.core.paths import Home
-from tests.fakes.daemon import running_daemon
+from tests.fakes.daemon import running_daemon, start
 from tests.fakes.dashboard import FakeDaemon, session
 from tests.fakes.provider import running_provider
 from tests.reef_cli.commands.conftest import Served, cli  # noqa: F401  (a fixture)
@@ -17,6 +18,7 @@ from tests.reef_cli.tui.seen import Seen, dashboard
 
 COVERS = ("reef_cli/tui/screens/saying.py",)
 SIZES = [(80, 24), (120, 36)]
+_SCORES = "scenarios: {default: {scores: [1, 5]}}\n"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J \u202egnp.exe [bold red]markup[/]"
 pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
@@ -36,10 +38,9 @@ def served_alone(reef_home: Home) -> Iterator[Served]:
 
 @contextmanager
 def _served(home: Home) -> Iterator[Served]:
-    with running_provider() as provider:
-        scenarios = "scenarios: {work: {scores: [1, 5]}}\n"
-        with running_daemon(home, provider.config() + scenarios) as daemon:
-            yield Served(daemon, provider)
+    scores = _SCORES.replace("default", "work")
+    with running_provider() as provider, running_daemon(home, provider.config() + scores) as daemon:
+        yield Served(daemon, provider)
 
 
 def reports(served: Served, receipt: str) -> list[dict[str, Any]]:
@@ -162,15 +163,15 @@ async def test_pinning(served: Served, cli: Reef) -> None:  # noqa: F811
     async with dashboard(served.home) as seen:
         await at(seen, "a golden trace")
         await seen.press("asterisk")
-        await seen.shows("1 trace pinned as golden; z takes it back")
+        await seen.shows("pinned as golden: 1 trace; z takes it back")
         await at(seen, "* a golden trace")
         await seen.press("enter")
         await seen.shows("* pinned")
         await seen.press("asterisk")
-        await seen.shows("1 trace no longer pinned; z takes it back")
+        await seen.shows("no longer pinned: 1 trace; z takes it back")
         await seen.until(lambda: "* pinned" not in seen.screen)
         await seen.press("z")
-        await seen.shows("1 trace pinned as golden")
+        await seen.shows("undone, pinned again: 1 trace")
         await seen.shows("* pinned")
     told = await asyncio.to_thread(cli, "traces", "list", "is:pinned")
     assert "a golden trace" in told.out
@@ -182,7 +183,7 @@ async def test_many_are_pinned_and_scored_at_once(served: Served) -> None:
         await at(seen, "one of two 1")
         await seen.until(lambda: seen.app.desk.scales)
         await seen.press("space", "k", "space", "asterisk")
-        await seen.shows("2 traces pinned as golden; z takes them back", "* one of two 0", "* one of two 1")
+        await seen.shows("pinned as golden: 2 traces; z takes them back", "* one of two 0", "* one of two 1")
         await seen.press("v", "2")
         await seen.shows("2 of 5: 2 answers; z takes them back")
         await seen.press("t")
@@ -190,7 +191,7 @@ async def test_many_are_pinned_and_scored_at_once(served: Served) -> None:
         await seen.press("z")
         await seen.shows("undone: 2 of 5 on 2 answers")
         await seen.press("z")
-        await seen.shows("2 traces no longer pinned")
+        await seen.shows("undone, no longer pinned: 2 traces")
     assert [reports(served, receipt) for receipt in receipts] == [[], []]
 
 
@@ -251,7 +252,7 @@ def test_reef_tasks_add_from(served: Served, cli: Reef) -> None:  # noqa: F811
     assert cli("tasks", "add", "--from", "rec_0000000000", "--form", "json").code == 5
 
 
-async def test_without_a_daemon_pins_and_tasks_say_why(reef_home: Home) -> None:
+async def test_without_a_daemon_tasks_say_why(reef_home: Home) -> None:
     fake = FakeDaemon(reef_home.socket)
     with fake.running():
         fake.sessions = [session(1)]
@@ -263,7 +264,67 @@ async def test_without_a_daemon_pins_and_tasks_say_why(reef_home: Home) -> None:
             for _ in range(2):  # it can be tried again
                 await seen.press("k", "z")
                 await seen.shows("the daemon is not running (reef start)")
-            for key in ("asterisk", "t"):
-                await seen.press("k", key)
-                await seen.shows(": s starts it")
+            await seen.press("k", "t")
+            await seen.shows(": s starts it")
             fake.start()
+
+
+async def test_a_mark_and_a_pin_outlive_a_daemon_that_is_killed_over_them(reef_home: Home) -> None:
+    """It takes the requests, and never answers; another dashboard than the one that asked may see them stored."""
+    with running_provider() as provider:
+        daemon = await asyncio.to_thread(start, reef_home, provider.config() + _SCORES)
+        served = Served(daemon, provider)
+        receipts = [await asyncio.to_thread(served.ask, f"asked before the kill {n}") for n in range(2)]
+        async with dashboard(reef_home) as seen:
+            await at(seen, "asked before the kill 1")
+            await seen.until(lambda: seen.app.desk.scales)
+            daemon.process.send_signal(signal.SIGSTOP)
+            await seen.press("v", "4")
+            await seen.until(lambda: "4 of 5 …" in seen.marked)
+            await seen.press("k", "asterisk")
+            await seen.until(lambda: "pin …" in seen.marked)
+            await seen.press("asterisk")
+            await seen.until(lambda: "unpin …" in seen.marked)
+            await seen.press("asterisk")
+            await seen.until(lambda: "  pin …" in seen.marked.replace("un", "  "))
+            await asyncio.to_thread(daemon.kill)
+            await seen.shows("! the daemon")
+        async with dashboard(reef_home) as seen:
+            await seen.shows("4 pieces of feedback from before wait for the daemon")
+            daemon = await asyncio.to_thread(start, reef_home, provider.config() + _SCORES)
+            served = Served(daemon, provider)
+            try:
+                await seen.until(lambda: not list(reef_home.outbox.glob("*.json")))
+                await seen.shows("* asked before the kill 0")
+                await seen.until(lambda: "4 of 5" in seen.screen and "…" not in seen.screen)
+                assert [len(reports(served, one)) for one in receipts] == [0, 1]
+                assert reports(served, receipts[1])[0]["score"] == 0.75
+            finally:
+                await asyncio.to_thread(daemon.stop)
+
+
+async def test_a_task_outlives_a_daemon_that_is_killed_over_it(reef_home: Home) -> None:
+    """What was typed stays until a daemon has it, and that is told once where the first one had stored it."""
+    with running_provider() as provider:
+        daemon = await asyncio.to_thread(start, reef_home, provider.config())
+        await asyncio.to_thread(Served(daemon, provider).ask, "asked before the kill")
+        async with dashboard(reef_home) as seen:
+            await at(seen, "asked before the kill")
+            await seen.press("t")
+            await seen.shows("A task: what is asked")
+            await seen.press(*"form:one_sentence")
+            for word in ("task added: tsk_", "that task is there already: tsk_"):
+                daemon.process.send_signal(signal.SIGSTOP)
+                await seen.press("enter")
+                await asyncio.to_thread(daemon.kill)
+                await seen.shows("reef start", "form:one_sentence")
+                daemon = await asyncio.to_thread(start, reef_home, provider.config())
+                await seen.press("enter")
+                await seen.shows(word)
+                if word.startswith("task added"):  # and once more, as if its answer had been lost
+                    await seen.until(lambda: seen.app.desk.lost is None)
+                    await seen.press("t")
+                    await seen.shows("A task: what is asked")
+                    await seen.press(*"form:one_sentence")
+        assert len(daemon.get("/reef/tasks")["items"]) == 1
+        await asyncio.to_thread(daemon.stop)
