@@ -4,7 +4,6 @@
 changed is not ours to delete, so it stays and is named.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from daemon.core.errors import NotFound
-from daemon.core.paths import write_private
+from daemon.core.paths import sha256_of, write_private
 
 if TYPE_CHECKING:
     from adapters.plan import InstallPlan
@@ -44,7 +43,7 @@ def text(plan: "InstallPlan", links: Iterable[tuple[str, str]]) -> str:
             f"{_HEAD}{plan.adapter} {plan.version}\n",
             f"{_PACKAGES}{' '.join(plan.specs)}\n",
             *(f"{_LINK}{target}\t{path}\n" for path, target in [*inner, *links]),
-            *(f"{_digest(plan.home / name)}  {name}\n" for name in files),
+            *(f"{sha256_of(plan.home / name)}  {name}\n" for name in files),
         ]
     )
 
@@ -124,7 +123,7 @@ def _taken(path: Path, digest: str) -> bool | None:
     if not path.is_file() or path.is_symlink():
         return None
     try:
-        same = _digest(path) == digest
+        same = sha256_of(path) == digest
     except PermissionError:
         same = False
     if same:
@@ -160,8 +159,3 @@ def _below(home: Path, contents: Iterable[str]) -> Iterator[str]:
         for place, folders, files in os.walk(path):
             for entry in [*files, *(folder for folder in folders if (Path(place) / folder).is_symlink())]:
                 yield str((Path(place) / entry).relative_to(home))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

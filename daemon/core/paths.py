@@ -207,6 +207,14 @@ def open_plain(path: Path) -> BufferedReader:
     return os.fdopen(handle, "rb")
 
 
+def sha256_of(path: Path) -> str:
+    """A file's sha256 in hex, read block by block. Raises OSError."""
+    import hashlib
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Replace ``path`` atomically with ``data``, mode 0600, durable before this returns."""
     import tempfile

@@ -5,7 +5,6 @@ fp32, and so are its vocabulary and chat template (`Chat` renders with the engin
 under the GGUF's sha256, in place by one rename, so that it is whole or not there; it can be deleted at any time.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from daemon.core.errors import RecipeError
 from daemon.core.locks import locked
+from daemon.core.paths import sha256_of
 from daemon.core.records import Message, Role, Text
 from daemon.engines.llama.template import ChatTemplate
 from recipes.lora.environment import cache
@@ -33,8 +33,7 @@ def prepared(gguf: Path, sha256: str, say: Callable[[str], None], root: Path | N
         if target.exists():
             return target
         say(f"reading {gguf.name} into PyTorch, once")
-        with gguf.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = sha256_of(gguf)
         if found != sha256:
             raise RecipeError(f"{gguf} is not the model that serves: its sha256 is {found}", hint="reef models list")
         half_made = root / "making"

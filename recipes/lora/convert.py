@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.core.errors import BadWeights
-from daemon.core.paths import write_private
+from daemon.core.paths import sha256_of, write_private
 from daemon.engines import gguf
 
 Array = npt.NDArray[np.float32]
@@ -81,7 +81,7 @@ def convert(peft: Path, base_gguf: Path, out: Path) -> LoraFacts:
         "general.type": "adapter",
         "adapter.type": "lora",
         "adapter.lora.alpha": alpha,
-        "reef.base_sha256": _sha256(base_gguf),
+        "reef.base_sha256": sha256_of(base_gguf),
     }
     data = _gguf(metadata, tensors)
     write_private(out, data)
@@ -181,11 +181,6 @@ def _floats(raw: npt.NDArray[Any], dtype: str) -> Array:
     if dtype == "BF16":  # the upper half of a 32-bit float
         return (raw.astype(np.uint32) << 16).view(np.float32)
     return raw.astype(np.float32)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _gguf(metadata: Mapping[str, str | float], tensors: Mapping[str, npt.NDArray[np.float16]]) -> bytes:

@@ -5,7 +5,6 @@ is taken on trust but that a file checked once is not rewritten in place (releas
 """
 
 import ctypes
-import hashlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import llama_cpp as native
 import numpy as np
 
 from daemon.core.errors import BadWeights
+from daemon.core.paths import sha256_of
 from daemon.engines import gguf
 from daemon.engines.base import LoraFile
 from daemon.engines.llama.model import Model
@@ -50,8 +50,7 @@ def check(lora: LoraFile, model: Model) -> None:
     try:
         contents = gguf.contents(lora.path)
         size = lora.path.stat().st_size
-        with lora.path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of(lora.path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise BadWeights(f"the LoRA adapter {lora.path} cannot be read: {reason}", hint=_AGAIN) from error

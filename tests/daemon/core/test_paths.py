@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.core.errors import ConfigError
-from daemon.core.paths import Home, NotPlain, home, open_plain, private_directory, write_private
+from daemon.core.paths import Home, NotPlain, home, open_plain, private_directory, sha256_of, write_private
 
 
 def mode(path: Path) -> int:
@@ -133,3 +133,8 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
         write_private(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_files_digest(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "x") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
