@@ -5,7 +5,9 @@ then the tensors, each on a multiple of the alignment.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -53,7 +55,9 @@ def licence(path: Path) -> str | None:
             raise UsageError(f"{path.name} is {what(start)}, not a GGUF model", hint="only GGUF files can be added")
         file.seek(0)
         try:
-            found = _strings(file)
+            # The tokenizer's come last and are long.
+            pairs = takewhile(lambda pair: not pair[0].startswith("tokenizer."), _pairs(file, _head(file)[1]))
+            found = {key: value for key, value in pairs if isinstance(value, str)}
         except (struct.error, ValueError, KeyError, OSError, OverflowError) as error:
             raise UsageError(f"{path.name} has a damaged GGUF header ({error})", hint="download it again") from error
     kind = found.get("general.type", "model")
@@ -76,19 +80,8 @@ def contents(path: Path) -> Contents:
 
 
 def _contents(file: BinaryIO) -> Contents:
-    version, tensor_count, count = struct.unpack("<4xIQQ", file.read(24))
-    if version not in (2, 3):
-        raise ValueError(f"GGUF version {version} is unknown")
-    metadata: dict[str, str | int | float | bool] = {}
-    for _ in range(count):
-        key = _string(file).decode("utf-8", "replace")
-        (kind,) = struct.unpack("<I", file.read(4))
-        if kind == _STRING:
-            metadata[key] = _string(file).decode("utf-8", "replace")
-        elif kind == _ARRAY:
-            _skip(file, kind)
-        else:
-            (metadata[key],) = struct.unpack(_FORMAT[kind], file.read(_WIDTH[kind]))
+    tensor_count, count = _head(file)
+    metadata = {key: value for key, value in _pairs(file, count) if value is not None}
     found: list[tuple[str, tuple[int, ...], int, int]] = []
     for _ in range(tensor_count):
         name = _string(file).decode("utf-8", "replace")
@@ -121,22 +114,26 @@ def what(start: bytes) -> str:
     return "some other file" if start else "empty"
 
 
-def _strings(file: BinaryIO) -> dict[str, str]:
-    """The string values of the header, up to the tokenizer's, which come last and are long."""
-    version, _tensors, count = struct.unpack("<4xIQQ", file.read(24))
+def _head(file: BinaryIO) -> tuple[int, int]:
+    """How many tensors and key-value pairs there are."""
+    version, tensors, pairs = struct.unpack("<4xIQQ", file.read(24))
     if version not in (2, 3):
-        raise ValueError(f"version {version}")
-    found: dict[str, str] = {}
+        raise ValueError(f"GGUF version {version} is unknown")
+    return tensors, pairs
+
+
+def _pairs(file: BinaryIO, count: int) -> Iterator[tuple[str, str | int | float | bool | None]]:
+    """Key and value, None for an array; that one is passed over only when the next is asked for."""
     for _ in range(count):
         key = _string(file).decode("utf-8", "replace")
         (kind,) = struct.unpack("<I", file.read(4))
-        if key.startswith("tokenizer."):
-            break
         if kind == _STRING:
-            found[key] = _string(file).decode("utf-8", "replace")
+            yield key, _string(file).decode("utf-8", "replace")
+        elif kind == _ARRAY:
+            yield key, None
+            _skip_array(file)
         else:
-            _skip(file, kind)
-    return found
+            yield key, struct.unpack(_FORMAT[kind], file.read(_WIDTH[kind]))[0]
 
 
 def _string(file: BinaryIO) -> bytes:
@@ -146,10 +143,7 @@ def _string(file: BinaryIO) -> bytes:
     return file.read(length)
 
 
-def _skip(file: BinaryIO, kind: int) -> None:
-    if kind != _ARRAY:
-        file.read(_WIDTH[kind])
-        return
+def _skip_array(file: BinaryIO) -> None:
     inner, length = struct.unpack("<IQ", file.read(12))
     if inner != _STRING:
         file.seek(_WIDTH[inner] * length, 1)
