@@ -22,7 +22,9 @@ def test_it_is_answered_without_a_model_and_seen(reef_home: Home) -> None:
             response = connection.getresponse()
             assert response.status == 400
             assert "it was a check" in response.read().decode()
-            assert daemon.get(f"/reef/harness/check?run={run}") == {"run": run, "seen": True}
+            seen = daemon.get(f"/reef/harness/check?run={run}")
+            assert (seen["run"], seen["seen"]) == (run, True)
+            assert "holds 8,192 tokens" in seen["hint"]
         connection.request("POST", path, b"{}", {"x-reef-tag-run": "check_9"})
         assert connection.getresponse().status == 401
         connection.close()
