@@ -42,6 +42,8 @@ class Scheduler:
         self._settings = {key: value for key, value in reef.items() if key != "recipe"}
         self._recipe: dict[str, Any] | None = None
         self._loaded = asyncio.Event()
+        #: Held from a look at which jobs are open to the start of one, and by who brings an instruction: one run each.
+        self.turn = asyncio.Lock()
         self.problem = f"recipe {self._name!r} is being looked at" if self._name else None
 
     async def settings(self, recipe: str) -> dict[str, Any]:
@@ -62,7 +64,8 @@ class Scheduler:
         finally:
             self._loaded.set()
         for scenario, recipe in await asyncio.to_thread(self._store.unheeded):
-            await self.start(scenario, recipe)
+            async with self.turn:
+                await self.start(scenario, recipe)
         version = -1
         while self._recipe is not None:
             version = await changed(version, _PATIENCE_SECONDS)
@@ -70,7 +73,7 @@ class Scheduler:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def start(self, scenario: str, recipe: str) -> JobRow | None:
-        """Run a recipe now, unless a run of it waits already: that one will do."""
+        """Run a recipe now, unless a run of it waits already: that one will do. ``turn`` is held."""
         for row in await asyncio.to_thread(self._store.open_jobs):
             if row.scenario == scenario and row.recipe == recipe and not self._jobs.is_running(row.id):
                 return row
@@ -93,12 +96,15 @@ class Scheduler:
     async def _look(self, recipe: Mapping[str, Any]) -> None:
         name, enough = recipe["name"], recipe["config"]["batch_size"]
         try:
-            busy = {row.scenario for row in await asyncio.to_thread(self._store.open_jobs) if row.recipe == name}
             for scenario in await asyncio.to_thread(self._store.scenarios):
-                if scenario in busy or not self._by_itself(scenario):
+                if not self._by_itself(scenario):
                     continue
-                news = await asyncio.to_thread(self._stream.news, scenario, name, recipe["signals"], enough)
-                if news >= enough:
-                    await self._jobs.submit(scenario, name, await self.settings(name))
+                async with self.turn:
+                    rows = await asyncio.to_thread(self._store.open_jobs)
+                    if any(row.scenario == scenario and row.recipe == name for row in rows):
+                        continue
+                    news = await asyncio.to_thread(self._stream.news, scenario, name, recipe["signals"], enough)
+                    if news >= enough:
+                        await self._jobs.submit(scenario, name, await self.settings(name))
         except ReefError as error:  # a full disk: tried again with the next change
             _log.warning("experience cannot be looked at: %s", error.message)

@@ -88,11 +88,12 @@ async def train(request: Request) -> Response:
         raise Unauthorised(f"recipe {recipe!r} needs the control token", hint="an agent may ask for one with a name")
     name = (await side.catalogue.describe(recipe, {}))["name"] if recipe else await side.scheduler.heeding()
     new = _instruction(data, _scenario(request, data), name)
-    kept, _ = await asyncio.wrap_future(daemon.store.learning.instruct(new))
-    if kept.job is not None:
-        row: JobRow | None = await read(daemon.store.learning.job, kept.job)
-    else:
-        row = await side.scheduler.start(kept.scenario, name)
+    async with side.scheduler.turn:
+        kept, _ = await asyncio.wrap_future(daemon.store.learning.instruct(new))
+        if kept.job is not None:
+            row: JobRow | None = await read(daemon.store.learning.job, kept.job)
+        else:
+            row = await side.scheduler.start(kept.scenario, name)
     return answer({"instruction": kept.id, "job": row})
 
 

@@ -144,6 +144,21 @@ async def test_a_job_that_waits_already_will_do(bench: Bench) -> None:
         assert third == second
 
 
+async def test_what_is_asked_for_and_what_starts_by_itself_are_one_run(bench: Bench) -> None:
+    """Who brings an instruction has news for the scheduler before it has a job."""
+    recipe, ticks = hostile(bench.home.root, "sleeps", "time.sleep(600)"), Ticks()
+    async with scheduling(bench, ticks, recipe=recipe, batch_size=1) as scheduler:
+        await looked(ticks)
+        async with scheduler.turn:
+            noted(bench, "rep_0")
+            ticks.version += 1
+            await bench.until(lambda: scheduler.turn._waiters)  # noqa: SLF001
+            started = await scheduler.start("default", recipe)
+        await looked(ticks)
+        assert started is not None
+        assert jobs_of(bench) == [started.id]
+
+
 async def test_recipes_are_described_in_a_process_of_their_own(bench: Bench) -> None:
     (bench.home.root / "mine.py").write_text(GOOD)
     catalogue = Catalogue(bench.home, bench.home.root)
