@@ -152,7 +152,7 @@ async def test_what_is_asked_for_and_what_starts_by_itself_are_one_run(bench: Be
         async with scheduler.turn:
             noted(bench, "rep_0")
             ticks.version += 1
-            await bench.until(lambda: scheduler.turn._waiters)  # noqa: SLF001
+            await bench.until(lambda: scheduler.turn._waiters)
             started = await scheduler.start("default", recipe)
         await looked(ticks)
         assert started is not None
