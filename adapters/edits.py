@@ -4,14 +4,13 @@ Such a change lasts no longer than its release or run; one that every run is to 
 (`reef harness edit`). Nothing here is used again, and nothing of it is ever taken away but by ``--purge``.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from daemon.core.paths import private_directory
+from daemon.core.paths import private_directory, sha256_of
 
 #: In a session's directory: path → digest of the files that were made for it alone.
 _MADE: Final = ".made.json"
@@ -59,6 +58,6 @@ def of_session(directory: Path, release: Path) -> list[Path]:
 
 def _digest(path: Path) -> str | None:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256_of(path)
     except OSError:
         return None
