@@ -41,6 +41,9 @@ Check = Callable[[str, Any], None]
 def check(said: Any) -> None:
     """Return where the parsed file can be carried out. Raises ValueError that names the field and its value."""
     _fields(_FIELDS, ("title", "command", "summary", "program", "check", "modes"))("", said)
+    for name, mode in said["modes"].items():
+        if "model" in mode and not isinstance(said.get("model"), dict):
+            raise ValueError(f"modes.{name}.model: the fields of model are meant, and there are none")
 
 
 def _wrong(field: str, value: Any, what: str) -> ValueError:
@@ -230,6 +233,7 @@ _MODE: Final[Mapping[str, Check]] = {
     "open": _each(_path),
     **dict.fromkeys(("environment", "scratch"), _variables),
     "own": _each(_word),
+    "model": _table,
     "arguments": _each(_argument),
 }
 _INSTALL: Final[Mapping[str, Check]] = {

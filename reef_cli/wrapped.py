@@ -260,7 +260,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     headers = declared.headers(run, told.scenario, folder, **more)
     return {
         **said,
-        **rendering.models(wrapped.adapter, serves["models"], serves["context"], said),
+        **rendering.models(wrapped.adapter.listing(wrapped.mode), serves["models"], serves["context"], said),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
