@@ -26,8 +26,7 @@ _OURS: Final = re.compile(r"\.new-.*|(?:base|r[0-9]+-[0-9a-f]{8})-[0-9a-f]{16}")
 def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
     """The folder that holds exactly these files: the one there is, or a new one, made whole before it has its name.
     One that somebody changed is replaced, and kept (`adapters.edits`). Call it with the turn held."""
-    whole = {**files, _DELIVERED: told.dump()}
-    folder = shelf / f"{told.release_id}-{_digest(whole)}"
+    whole, folder = _whole(told, files), named(shelf, told, files)
     if folder.is_dir():
         if _read(folder) == whole:
             os.utime(folder)  # used just now: `prune` goes by that
@@ -46,6 +45,11 @@ def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
     for place, _, _ in os.walk(folder):
         Path(place).chmod(0o500)
     return folder
+
+
+def named(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
+    """Where `put` puts them."""
+    return shelf / f"{told.release_id}-{_digest(_whole(told, files))}"
 
 
 def find(shelf: Path, release_id: str, scenario: str) -> Delivery | None:
@@ -74,6 +78,10 @@ def prune(shelf: Path, used: Collection[str], ids: Collection[str] = (), *, spar
             edits.keep(folder, shelf.with_name("edited") / folder.name)
     for folder in [*cut, *whole[spared:]]:
         receipt.erase(folder)
+
+
+def _whole(told: Delivery, files: Mapping[str, str]) -> dict[str, str]:
+    return {**files, _DELIVERED: told.dump()}
 
 
 def _digest(whole: Mapping[str, str]) -> str:
