@@ -73,11 +73,21 @@ def prune(shelf: Path, used: Collection[str], ids: Collection[str] = (), *, spar
     cut = [entry for entry in folders if entry.name.startswith(".")]
     whole = [entry for entry in folders if not entry.name.startswith(".")]
     for folder in whole[spared:]:
-        found = _read(folder)
-        if found is None or folder.name.rpartition("-")[2] != _digest(found):
+        if _is_changed(folder):
             edits.keep(folder, shelf.with_name("edited") / folder.name)
     for folder in [*cut, *whole[spared:]]:
         receipt.erase(folder)
+
+
+def changed(shelf: Path) -> set[Path]:
+    """The releases that are no longer as they were put there. Call it with the turn held."""
+    folders = shelf.glob("[!.]*") if shelf.is_dir() else ()
+    return {folder for folder in folders if _OURS.fullmatch(folder.name) and _is_changed(folder)}
+
+
+def _is_changed(folder: Path) -> bool:
+    found = _read(folder)
+    return found is None or folder.name.rpartition("-")[2] != _digest(found)
 
 
 def _whole(told: Delivery, files: Mapping[str, str]) -> dict[str, str]:
