@@ -70,7 +70,7 @@ _CODEX: Any = {
     "task": ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"),
     "again": ("exec", "resume", "--last"),
     "terminal": (),
-    "ready": "Ask Codex to do anything",
+    "ready": " \u00b7 ~/",  # below its prompt, which is there before it asks about hooks
     "keys": (("Trust this folder", "Enter"), ("\u203a 1. Review hooks", "2"), ("\u203a 2. Trust all", "Enter")),
     "good": "reef-good",
     "script": CODEX.script,
@@ -229,9 +229,8 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         assert installed.requests()[-1][2]["release"] == first
         assert "release r1 · our team's rules" in shown, shown
         asked = installed.told()
-        skills = (told.adapter, told.mode) != ("codex", "overlay")  # Codex reads those of its own folder alone
         assert [word in asked for word in ("Use uv, not pip", "in Lagos", "How to greet.", THEIRS)] == [
-            True, True, skills, told.mode == "overlay",
+            True, True, True, told.mode == "overlay",
         ]  # fmt: skip
         about, before = last(installed), len(installed.provider.requests)
         terminal.enter(f"{told.good} nice one", lambda: f"good on {about}" in terminal.screen())
