@@ -64,7 +64,7 @@ def test_the_person_chooses_among_what_is_served(reef_home: Home, tmp_path: Path
         assert "2. named (current)" in shown
         assert "gpt" not in shown
         terminal("send-keys", "1")
-        terminal.see("Select Reasoning Level for default")
+        terminal.see("Select Reasoning Level for")
         terminal("send-keys", "s")
         terminal.see("Model changed to default low")
         terminal.enter("create hello.txt", case.asked)
