@@ -135,7 +135,7 @@ def test_a_mode_lists_models_otherwise_only_where_they_are_listed_by_fields() ->
     said = changed("modes.isolated.model", {"shown": False})
     described.check(said)
     del said["model"]
-    with pytest.raises(ValueError, match="modes.isolated.model: the fields of model"):
+    with pytest.raises(ValueError, match="the fields of model that are others here"):
         described.check(said)
 
 
