@@ -50,6 +50,21 @@ def test_a_persons_own(reef_home: Home) -> None:
         own.mode("overlay")
 
 
+def test_skills_are_listed_in_rules_that_are_told_anew_each_run(reef_home: Home) -> None:
+    fills = {"environment": {"RULES": "$REEF_RULES"}}
+    modes: list[tuple[dict[str, object], bool]] = [
+        ({**fills}, True),
+        ({"arguments": [{"only": "REEF_RULES", "words": ["--rules", "$REEF_RULES"]}]}, True),
+        ({"session": {"rules.json": {"json": ["$REEF_RULES"]}}}, True),
+        ({"release": {"RULES.md": "$REEF_RULES"}}, False),
+        ({"environment": {"URL": "$REEF_URL"}}, False),
+        ({**fills, "skills": "s"}, False),
+    ]
+    for mode, listed in modes:
+        write(reef_home, "own", json.dumps({**OWN, "modes": {"overlay": mode}}))
+        assert agent.load(reef_home, "own").mode("overlay").listed == listed
+
+
 def test_what_is_no_file_is_none(reef_home: Home) -> None:
     write(reef_home, "own", json.dumps(OWN))
     folder = reef_home.root / "adapters"
