@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from adapters import agent
+from adapters import agent, described, template
 from daemon.core.errors import ConfigError, NotFound
 from daemon.core.paths import Home
 
@@ -31,6 +31,8 @@ def test_every_one_that_comes_with_reef_is_whole(reef_home: Home) -> None:
         assert (adapter.name, adapter.modes.keys() <= set(agent.MODES)) == (name, True)
         commands.add(adapter.command)
         for mode in adapter.modes.values():
+            assert template.places(mode.release, adapter.folder) <= described.OF_RELEASE
+            assert template.places([mode.session, mode.seeds], adapter.folder) <= described.OF_RUN
             for source in [*mode.release.values(), *mode.session.values(), *mode.seeds.values()]:
                 if not isinstance(source, str) and "file" in source:
                     assert (adapter.folder / source["file"]).is_file(), source
