@@ -90,14 +90,18 @@ def test_it_is_checked_and_taught_and_works(reef_home: Home, tmp_path: Path, nam
         assert {path.name for path in case.user.iterdir()} == {"project"}
 
         log = tmp_path / "asked of the server"
-        more = {"memory/tools.md": "The linter is ruff.\n", "config.json": '{"model": "other"}'}
+        more = {
+            "memory/tools.md": "The linter is ruff.\n",
+            "config.json": '{"model": "other"}',
+            "skills/greet/names.md": "Greet Ada first.\n",
+        }
         release = chain.approved(reef_home, {**chain.HARNESS, **more, "mcp.json": mcp_server.named(log)})
         done = case.run(*("chat",) * (name == "hermes"), *case.tested.ask, PROMPT)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         assert (case.user / "project" / "hello.txt").read_text() == "hello-reef\n"
         said = str(case.asked())  # which comes first, the task or a title for it, is chance
         assert all(text in said for text in ("Answer briefly.", "Use uv, not pip.", "The linter is ruff."))
-        assert "How to greet." in said
+        assert ("How to greet." in said, "Greet Ada" in said) == (True, name == "aider")  # that reads them all at once
         assert {one["model"].removeprefix("openai/") for one in case.asked()} == {"other"}
         assert (f"does not take this of release r1: {out}\n" in done.stderr) == bool(out)
         assert ("tools/list" in log.read_text() if log.exists() else False) == ("mcp.json" not in out)
