@@ -253,7 +253,9 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     folder, serves, told = Path.cwd(), chosen.serves, chosen.told
     token = str(wrapped.home.agent_token)
     secret = wrapped.home.agent_token.read_text().strip()
-    said = rendering.values(told, wrapped.adapter)
+    lie = shelf.named(wrapped.place.shelf, told, chosen.files)
+    skills = rendering.listed(chosen.files, lie) if wrapped.mode.listed else ""
+    said = rendering.values(told, wrapped.adapter, skills)
     more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}
     if said["REEF_RULES"]:  # see daemon.store.carried
         more["tag_rules"] = "told"

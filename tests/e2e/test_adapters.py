@@ -4,6 +4,7 @@ The installs are those of the other tests. Installing itself is in test_wrapped_
 """
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,25 +15,25 @@ import pytest
 
 from adapters.agent import ModeName
 from adapters.plan import Choice
+from daemon.core import harness
 from daemon.core.paths import Home
 from tests.e2e import agents
 from tests.e2e.agents import Agent
 from tests.e2e.test_codex import CODEX
 from tests.e2e.wrapping import put
-from tests.fakes import chain, mcp_server
+from tests.fakes import chain, mcp_server, shapes
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon, until
-from tests.fakes.provider import TASK, Provider, running_provider
+from tests.fakes.provider import TASK, Call, Provider, Turn, bash, running_provider
 
 pytestmark = pytest.mark.slow
 
 PROMPT: Final = "create hello.txt"
-_UNPLACED: Final = "prompts/sum.md, skills/greet/SKILL.md"
 #: (agent, mode) → what it is said to leave out of a release, and what it leaves in the person's HOME.
 CASES: Final[dict[tuple[str, ModeName], tuple[str, set[str]]]] = {
     ("qwen-code", "isolated"): ("", set()),
-    ("qwen-code", "overlay"): (_UNPLACED, {".qwen"}),
-    ("aider", "overlay"): (f"{_UNPLACED}, mcp.json", {".aider"}),
-    ("mini-swe-agent", "isolated"): (f"{_UNPLACED}, mcp.json", set()),
+    ("qwen-code", "overlay"): ("", {".qwen"}),
+    ("aider", "overlay"): ("mcp.json", {".aider"}),
+    ("mini-swe-agent", "isolated"): ("mcp.json", set()),
     ("hermes", "isolated"): ("mcp.json", set()),
 }
 
@@ -88,14 +89,18 @@ def test_it_is_checked_and_taught_and_works(reef_home: Home, tmp_path: Path, nam
         assert {path.name for path in case.user.iterdir()} == {"project"}
 
         log = tmp_path / "asked of the server"
-        more = {"memory/tools.md": "The linter is ruff.\n", "config.json": '{"model": "other"}'}
+        more = {
+            "memory/tools.md": "The linter is ruff.\n",
+            "config.json": '{"model": "other"}',
+            "skills/greet/names.md": "Greet Ada first.\n",
+        }
         release = chain.approved(reef_home, {**chain.HARNESS, **more, "mcp.json": mcp_server.named(log)})
         done = case.run(*("chat",) * (name == "hermes"), *case.tested.ask, PROMPT)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         assert (case.user / "project" / "hello.txt").read_text() == "hello-reef\n"
         said = str(case.asked())  # which comes first, the task or a title for it, is chance
         assert all(text in said for text in ("Answer briefly.", "Use uv, not pip.", "The linter is ruff."))
-        assert ("How to greet." in said) == ("SKILL.md" not in out)
+        assert ("How to greet." in said, "Greet Ada" in said) == (True, name == "aider")  # that reads them all at once
         assert {one["model"].removeprefix("openai/") for one in case.asked()} == {"other"}
         assert (f"does not take this of release r1: {out}\n" in done.stderr) == bool(out)
         assert ("tools/list" in log.read_text() if log.exists() else False) == ("mcp.json" not in out)
@@ -106,6 +111,34 @@ def test_it_is_checked_and_taught_and_works(reef_home: Home, tmp_path: Path, nam
         releases = {case.daemon.get(f"/reef/records/{row['receipt']}")["tags"]["release"] for row in records}
         assert releases == {release.id}
         assert {path.name for path in case.user.iterdir()} - {"project"} == left
+
+
+def _reads_skill(asked: Any) -> Turn:
+    """Asks for the file that the rules name, as a model does whose task the skill fits."""
+    named = re.search(r"greet: How to greet\. \((/[^()]+/SKILL\.md)\)", str(asked["messages"]))
+    command = f"cat '{named[1]}'" if named else "exit 9"
+    tools = [tool["function"]["name"] for tool in asked.get("tools", ())]
+    if shapes.Chat(asked, 0).answered():
+        return Turn("", (bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),)) if "bash" in tools else Turn("Done.")
+    return Turn("", (Call("exec_command", {"cmd": command}) if "exec_command" in tools else bash(command),))
+
+
+@pytest.mark.parametrize(("name", "mode"), [("codex", "overlay"), ("mini-swe-agent", "isolated")])
+def test_an_agent_without_a_folder_for_skills_reads_them_where_the_rules_say(
+    reef_home: Home, tmp_path: Path, name: str, mode: ModeName
+) -> None:
+    with installed(reef_home, tmp_path / "user", name, mode) as case:
+        case.provider.reply = _reads_skill
+        release = chain.approved(reef_home, chain.HARNESS)
+        ask = ("exec", "--skip-git-repo-check") if name == "codex" else case.tested.ask  # in its sandbox
+        done = case.run(*ask, "greet them")
+        assert (done.returncode, "does not take" in done.stderr) == (0, False), done
+        last = case.asked()[-1]
+        assert chain.SKILL.splitlines()[-1] in json.dumps([one for one in last["messages"] if one["role"] == "tool"])
+        system = json.dumps([one for one in last["messages"] if one["role"] in ("system", "developer")])
+        assert "- sum: A summary. (/" in system
+        assert system.index("/sum/SKILL.md") < system.index(harness.mark(release.id))
+        assert case.daemon.get("/reef/records")["items"][0]["release_id"] == release.id
 
 
 @pytest.mark.parametrize("mode", ["isolated", "overlay"])

@@ -229,9 +229,8 @@ def test_a_life(installed: Installed, told: Told, work: Path, tmp_path: Path) ->
         assert installed.requests()[-1][2]["release"] == first
         assert "release r1 · our team's rules" in shown, shown
         asked = installed.told()
-        skills = (told.adapter, told.mode) != ("codex", "overlay")  # Codex reads those of its own folder alone
         assert [word in asked for word in ("Use uv, not pip", "in Lagos", "How to greet.", THEIRS)] == [
-            True, True, skills, told.mode == "overlay",
+            True, True, True, told.mode == "overlay",
         ]  # fmt: skip
         about, before = last(installed), len(installed.provider.requests)
         terminal.enter(f"{told.good} nice one", lambda: f"good on {about}" in terminal.screen())
