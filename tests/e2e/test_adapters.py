@@ -6,6 +6,7 @@ The installs are those of the other tests. Installing itself is in test_wrapped_
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,6 +166,31 @@ def test_pi_runs_a_releases_servers_beside_the_persons_own(reef_home: Home, tmp_
             assert case.run("mcp", "add", "later", "--", "true").returncode == 0
             kept = json.loads((theirs / "mcp.json").read_text("utf-8-sig"))
             assert (set(kept["mcpServers"]), kept["unknown"]) == ({"mine", "both", "later"}, [1])
+
+
+def test_claude_codes_own_log_of_servers_leaves_the_persons_caches_alone(reef_home: Home, tmp_path: Path) -> None:
+    """Commands see their cache folder as it is set, or not, in that run. Hooks and servers see the one that none set
+    stands for."""
+    user, seen = tmp_path / "user", tmp_path / "seen"
+    tells = 'echo "cache: ${XDG_CACHE_HOME-unset}"'
+    server = ["-c", f"{tells} >> '{seen}'; exec '{sys.executable}' '{mcp_server.__file__}' '{tmp_path / 'asked'}'"]
+    files = {"mcp.json": json.dumps({"mcpServers": {"beacon": {"command": "sh", "args": server}}})}
+    own = {"SessionStart": [{"hooks": [{"type": "command", "command": f"{tells} >> '{seen}'"}]}]}
+    with installed(reef_home, user, "claude-code", "isolated") as case:
+        chain.approved(reef_home, {**chain.HARNESS, **files})
+        kept = reef_home.agents / "claude-code" / "user"
+        kept.mkdir(parents=True)
+        (kept / "settings.json").write_text(json.dumps({"hooks": own}))
+        case.provider.turns = (Turn("", (bash(tells),)), TASK[-1])
+        for theirs in ({}, {"XDG_CACHE_HOME": "/their/own"}, {}):
+            words = case.tested.again if seen.exists() else case.tested.ask
+            seen.write_text("")
+            assert case.run(*words, PROMPT, **theirs).returncode == 0
+            told, stands = theirs.get("XDG_CACHE_HOME", "unset"), theirs.get("XDG_CACHE_HOME", f"{user}/.cache")
+            assert f"cache: {told}" in json.dumps(case.asked()[-1]["messages"][-1])
+            assert seen.read_text() == f"cache: {stands}\n" * 2
+        assert [path.name for path in user.rglob("*")] == ["project"]
+        assert list((kept / "cache").rglob("mcp-logs-beacon"))
 
 
 def _server(mark: Path) -> dict[str, Any]:
