@@ -36,8 +36,9 @@ def _places(words: str) -> frozenset[str]:
 #: What a template may name, by where it stands: that is filled in there, and nothing else is.
 OF_RELEASE: Final = _places("ALONE MCP MCP_LIST MODEL MODEL_NAME RELEASE RULES THINKING THINKS")
 OF_RUN: Final = OF_RELEASE | _places(
-    "ACTIVATED ADAPTER BYTECODE CONFIG_HOME CONTEXT FOLDER HEADERS MODELS MODEL_MAP NEWER NOTICE POLL_SECONDS "
-    "QUOTED_TOKEN_FILE RELEASE_FACTS RUN SCENARIO SESSION_DIRECTORY TOKEN TOKEN_FILE TOLD_URL URL USER_DIRECTORY"
+    "ACTIVATED ADAPTER BYTECODE CACHE_HOME CONFIG_HOME CONTEXT FOLDER HEADERS MODELS MODEL_MAP NEWER NOTICE "
+    "POLL_SECONDS QUOTED_TOKEN_FILE RELEASE_FACTS RUN SCENARIO SESSION_DIRECTORY TOKEN TOKEN_FILE TOLD_URL UNSET URL "
+    "USER_DIRECTORY"
 )
 OF_EACH: Final = OF_RUN | _places("EACH")
 OF_MODEL: Final = OF_RELEASE | _places("MODEL_CONTEXT MODEL_ID MODEL_OUTPUT MODEL_TITLE")
@@ -54,6 +55,9 @@ Check = Callable[[str, Any], None]
 def check(said: Any) -> None:
     """Return where the parsed file can be carried out. Raises ValueError that names the field and its value."""
     _fields(_FIELDS, ("title", "command", "summary", "program", "check", "modes"))("", said)
+    for name, mode in said["modes"].items():
+        if "model" in mode and not isinstance(said.get("model"), dict):
+            raise ValueError(f"modes.{name}.model: the fields of model that are others here, and model has none")
 
 
 def _wrong(field: str, value: Any, what: str) -> ValueError:
@@ -261,6 +265,7 @@ _MODE: Final[Mapping[str, Check]] = {
     "environment": _variables(OF_RUN),
     "scratch": _variables(OF_SCRATCH),
     "own": _each(_word()),
+    "model": _map(_word(OF_MODEL), _data(OF_MODEL)),
     "arguments": _each(_argument),
 }
 _INSTALL: Final[Mapping[str, Check]] = {

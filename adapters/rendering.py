@@ -102,16 +102,16 @@ def left_out(told: Delivery, adapter: Adapter, mode: Mode) -> str:
     return f"{what}: {', '.join(found)}" if found else ""
 
 
-def models(adapter: Adapter, names: Sequence[str], context: int, said: Mapping[str, Any]) -> dict[str, Any]:
-    """More values: the daemon's models, and the one that the release names, as this agent's configuration lists them;
-    ``context`` in tokens. ``said``: `values`."""
+def models(form: Any, names: Sequence[str], context: int, said: Mapping[str, Any]) -> dict[str, Any]:
+    """More values: the daemon's models, and the one that the release names, as this agent's configuration lists them in
+    ``form``, see `Adapter.listing`; ``context`` in tokens. ``said``: `values`."""
     wanted = [said["REEF_MODEL"]] if said["REEF_MODEL"] else []
     sizes = {"REEF_MODEL_CONTEXT": context, "REEF_MODEL_OUTPUT": context // 4}
     listed = {}
     for name in (*names, *wanted):
         title = "Reef's default model" if name == _MODEL else name
         own = {**said, **sizes, "REEF_MODEL_ID": name, "REEF_MODEL_TITLE": title}
-        listed[name] = template.in_data(adapter.model, own)
+        listed[name] = template.in_data(form, own)
     return {"REEF_CONTEXT": context, "REEF_MODELS": list(listed.values()), "REEF_MODEL_MAP": listed}
 
 

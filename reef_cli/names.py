@@ -1,5 +1,6 @@
 """Whatever lists show, by the beginning of its name: what a person types instead of thirty characters."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -50,6 +51,11 @@ def unknown(client: Client, scenario: str | None) -> str:
     if scenario is None or any(row["name"] == scenario for row in client.get("/reef/scenarios")["items"]):
         return ""
     return f"no scenario is called {scenario!r} yet; which there are: reef scenarios list"
+
+
+def only(scenario: str | None) -> str:
+    """The option of a command that goes on in the same scenario."""
+    return f" --scenario {shlex.quote(scenario)}" if scenario not in (None, "default") else ""
 
 
 def beginnings(names: Sequence[str]) -> list[str]:

@@ -79,6 +79,14 @@ def jsonl(value: object) -> None:
     line(_json.dumps(value, separators=(",", ":")))
 
 
+def told(value: object, text: str, as_json: bool) -> None:
+    """The answer as JSON, or in one line that the caller has passed through `visible` where it is foreign."""
+    if as_json:
+        json(value)
+    else:
+        line(text)
+
+
 def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

@@ -1,6 +1,5 @@
 """Waiting for what takes long: its progress on stderr as it gets on; of a job, the exit code that its end deserves."""
 
-import shlex
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from daemon.core.client import Client, segment, told_error
 from daemon.core.errors import ExitCode, GateRefused, ReefError
 from reef_cli import diagnostics, output
+from reef_cli.names import only
 
 _PAUSE_SECONDS = 0.3
 _OVER = ("done", "failed", "cancelled")
@@ -59,23 +59,18 @@ def ended(row: dict[str, Any]) -> int:
     if row["state"] != "done":
         what = f"failed: {row['error']}" if row["state"] == "failed" else "was cancelled"
         raise ReefError(f"job {row['id']} {what}", hint=f"reef jobs show {row['id']}")
+    release, rest = row["release_id"], only(row["scenario"])
     if row["outcome"] in ("rejected", "inconclusive"):
-        release = row["release_id"]
-        raise GateRefused(
-            f"{row['outcome']}: {row['message']}", hint=f"reef releases show {release}{_only(row)}" if release else None
-        )
+        hint = f"reef releases show {release}{rest}" if release else None
+        raise GateRefused(f"{row['outcome']}: {row['message']}", hint=hint)
     output.line("  ".join(filter(None, [row["outcome"], row["release_id"], output.one_line(row["message"], 200)])))
     if row["outcome"] == "pending":
-        diagnostics.say(f"it waits for you: reef releases show {row['release_id']}{_only(row)}, then approve or reject")
+        diagnostics.say(f"it waits for you: reef releases show {release}{rest}, then approve or reject")
     if row["outcome"] == "kept":
-        diagnostics.say(f"it is kept: reef releases approve {row['release_id']}{_only(row)} releases it")
+        diagnostics.say(f"it is kept: reef releases approve {release}{rest} releases it")
     if row["outcome"] == "nothing":
         diagnostics.say(f"what {row['recipe']} learns from: reef recipes list; give it some: reef note, reef edit")
     return ExitCode.OK
-
-
-def _only(row: dict[str, Any]) -> str:
-    return "" if row["scenario"] == "default" else f" --scenario {shlex.quote(row['scenario'])}"
 
 
 def refused(row: dict[str, Any]) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 
 from daemon.core.privacy import AuditRow
 from daemon.store import pages
-from daemon.store.connection import Pool, Reader
+from daemon.store.connection import Pool, Reader, reading
 
 Submit = Callable[[Callable[[sqlite3.Connection], None]], "Future[None]"]
 
@@ -41,7 +41,7 @@ def named(id: str) -> str:
     return id if _OURS.fullmatch(id) else f"sha256:{hashlib.sha256(id.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
-def entries(reader: Reader, limit: int, before: str | None) -> tuple[list[AuditRow], str | None]:
+def entries(reader: Reader, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
     """Newest first, with the cursor of the next page."""
     rows, cursor = pages.rows(reader.db, f"SELECT {_COLUMNS} FROM audit", "seq", {}, limit=limit, before=before)
     return [AuditRow(seq, at, event, json.loads(facts), hash.hex()) for seq, at, event, facts, hash in rows], cursor
@@ -85,13 +85,6 @@ class Audit:
         """Append an entry; on disk once the future resolves."""
         return self._transact(lambda db: add(db, event, facts))
 
-    def page(self, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
-        return self._pool.read(entries, limit, before)
-
-    def released(self) -> dict[str, int]:
-        """Scenario → the number of its last release that the log has; 0: it was removed since."""
-        return self._pool.read(released)
-
-    def check(self) -> tuple[int, str, str | None]:
-        """(how many entries are sound, the last of their hashes, what is wrong with the next)."""
-        return self._pool.read(check)
+    page = reading(entries)
+    released = reading(released)
+    check = reading(check)

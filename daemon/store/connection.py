@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from daemon.core.errors import StoreError
 from daemon.store.names import Names
@@ -125,6 +125,16 @@ class Pool:
         with suppress(Empty):
             while True:
                 self._idle.get_nowait().db.close()
+
+
+def reading(question: Callable[Concatenate[Reader, _P], _T]) -> Callable[Concatenate[Any, _P], _T]:
+    """A method that puts one question to a reader of its object's ``_pool``. Raises as `Pool.reader` does."""
+
+    def asked(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        pool: Pool = self._pool
+        return pool.read(question, *args, **kwargs)
+
+    return asked
 
 
 def marks(values: Sized) -> str:

@@ -11,20 +11,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from daemon.core.learning import Task, TaskSet
-from daemon.core.orders import Order
+from daemon.core.learning import Task
 from daemon.core.paths import private_directory
-from daemon.core.records import Appended, Exchange, StoredMessage, TokenSpan, Transcript
+from daemon.core.records import Appended, Exchange, Transcript
 from daemon.core.redact import Redactor
 from daemon.core.rows import (
     NewReport,
-    RecordPlace,
-    RecordRow,
     ReportRow,
-    RollupRow,
-    SearchPage,
     SessionRow,
-    SignalRow,
 )
 from daemon.store import (
     afterwards,
@@ -47,8 +41,7 @@ from daemon.store import (
     tasks,
     verify,
 )
-from daemon.store.compare import Compared
-from daemon.store.connection import Durability, Pool
+from daemon.store.connection import Durability, Pool, reading
 from daemon.store.expected import Above
 from daemon.store.learning import Learning
 from daemon.store.ledger import Ledger
@@ -156,49 +149,33 @@ class Store:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def sessions(
-        self, *, scenario: str | None = None, limit: int = 50, before: str | None = None, after: str | None = None
-    ) -> tuple[list[SessionRow], str | None]:
-        """Latest activity first (with ``after``: oldest first), with the cursor of the next page."""
-        return self._pool.read(sessions.sessions, scenario, limit, before=before, after=after)
-
-    def sessions_by(
-        self, order: Order, *, limit: int = 50, before: str | None = None, after: str | None = None
-    ) -> tuple[list[SessionRow], str | None]:
-        """Those that have such a value, the most first (with ``after``: the least first); ``seq`` is the place here."""
-        return self._pool.read(orders.ordered, order, limit, before=before, after=after)
-
-    def sessions_named(self, ids: Sequence[str]) -> list[SessionRow]:
-        """Those that are there, latest activity first."""
-        return self._pool.read(sessions.named, ids)
-
-    def session(self, id: str) -> SessionRow:
-        """Raises NotFound."""
-        return self._pool.read(sessions.session, id)
-
-    def expected(self, exchange: Exchange, parse: Callable[[], Transcript]) -> str | None:
-        """The id of the session that `append` would put it in as things stand; None where that would be a new one."""
-        return self._pool.read(expected.session, prepare(exchange, parse, self._redact))
-
-    def above(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Above:
-        """Which answer stands above an exchange that is not stored."""
-        return self._pool.read(expected.above, prepare(exchange, parse, self._redact))
-
-    def records(
-        self,
-        *,
-        session: str | None = None,
-        scenario: str | None = None,
-        limit: int = 50,
-        before: str | None = None,
-        after: str | None = None,
-    ) -> tuple[list[RecordRow], str | None]:
-        """Latest first, or with ``after`` (a seq) oldest first; with the cursor of the next page."""
-        return self._pool.read(records.records, limit, session=session, scenario=scenario, before=before, after=after)
-
-    def search(self, query: Query, *, limit: int = 50, before: str | None = None) -> SearchPage:
-        """Records that a query finds, newest first. A page may be short and have a next one."""
-        return self._pool.read(search.search, query, limit, before)
+    # Each as its function says. Those that hide a module's name come last.
+    sessions_by = reading(orders.ordered)
+    sessions_named = reading(sessions.named)
+    session = reading(sessions.session)
+    record = reading(records.record)
+    place = reading(records.place)
+    request = reading(requests.request)
+    response = reading(requests.response)
+    span = reading(spans.span)
+    signals_on = reading(signals.signals_on)
+    messages = reading(requests.messages)
+    new_messages = reading(requests.new_messages)
+    compared = reading(compare.compared)
+    answer = reading(requests.answer)
+    reports_on = reading(feedback.reports_on)
+    words = reading(said.said)
+    last = reading(records.last)
+    last_of_run = reading(records.last_of_run)
+    last_under = reading(records.last_under)
+    knows = reading(records.knows)
+    task_page = reading(tasks.task_page)
+    sessions = reading(sessions.sessions)
+    records = reading(records.records)
+    search = reading(search.search)
+    tasks = reading(tasks.tasks)
+    rollups = reading(rollups.rollups)
+    verify = reading(verify.verify)
 
     def sessions_with(
         self, query: Query, *, limit: int = 50, before: str | None = None, after: str | None = None
@@ -209,82 +186,13 @@ class Store:
             found, cursor = search.sessions_with(reader, query, limit, before=before, after=after)
             return [sessions.placed(reader, id, seq) for id, seq in found], cursor
 
-    def record(self, receipt: str) -> RecordRow:
-        """Raises NotFound, as all that take a receipt."""
-        return self._pool.read(records.record, receipt)
+    def expected(self, exchange: Exchange, parse: Callable[[], Transcript]) -> str | None:
+        """The id of the session that `append` would put it in as things stand; None where that would be a new one."""
+        return self._pool.read(expected.session, prepare(exchange, parse, self._redact))
 
-    def place(self, seq: int) -> RecordPlace:
-        """Where a record that is there came from."""
-        return self._pool.read(records.place, seq)
-
-    def request(self, receipt: str) -> bytes:
-        """The request's body, redacted, otherwise byte for byte."""
-        return self._pool.read(requests.request, receipt)
-
-    def response(self, receipt: str) -> bytes:
-        """The response's body, redacted; empty where none was kept."""
-        return self._pool.read(requests.response, receipt)
-
-    def span(self, receipt: str) -> TokenSpan | None:
-        return self._pool.read(spans.span, receipt)
-
-    def signals_on(self, seqs: Sequence[int]) -> dict[int, list[SignalRow]]:
-        """What happened after each record, in order; those without any are left out."""
-        return self._pool.read(signals.signals_on, seqs)
-
-    def messages(self, receipt: str) -> list[StoredMessage]:
-        return self._pool.read(requests.messages, receipt)
-
-    def new_messages(self, receipt: str) -> list[StoredMessage]:
-        """The request's messages that the parent's prompt and answer did not have."""
-        return self._pool.read(requests.new_messages, receipt)
-
-    def compared(self, receipt: str) -> Compared | None:
-        """A request beside the one before it in its line; None where there is none."""
-        return self._pool.read(compare.compared, receipt)
-
-    def answer(self, receipt: str) -> StoredMessage | None:
-        return self._pool.read(requests.answer, receipt)
-
-    def reports_on(self, receipts: Sequence[str]) -> dict[str, list[ReportRow]]:
-        """The reports that name each receipt, oldest first; receipts without any are left out."""
-        return self._pool.read(feedback.reports_on, receipts)
-
-    def words(self, scenario: str, ids: Sequence[str]) -> list[said.Said]:
-        """The words of reports and instructions, in the order of their ids; those that are forgotten are left out."""
-        return self._pool.read(said.said, scenario, ids)
-
-    def last(self, scenario: str | None = None) -> RecordRow | None:
-        """The last session's last answer of its main line."""
-        return self._pool.read(records.last, scenario)
-
-    def last_of_run(self, run: str, scenario: str | None = None) -> RecordRow | None:
-        """A run's last answer of a main line."""
-        return self._pool.read(records.last_of_run, run, scenario)
-
-    def last_under(self, key: str, scenario: str) -> RecordRow | None:
-        """The last answer of the session that its agent calls so."""
-        return self._pool.read(records.last_under, key, scenario)
-
-    def knows(self, key: str, scenario: str) -> bool:
-        """Whether anything is recorded of the session that its agent calls so."""
-        return self._pool.read(records.knows, key, scenario)
-
-    def tasks(self, scenario: str, set: TaskSet | None = None) -> list[Task]:
-        """All of a scenario (of one set), oldest first."""
-        return self._pool.read(tasks.tasks, scenario, set)
-
-    def task_page(
-        self, scenario: str, set: TaskSet | None = None, *, limit: int = 50, before: str | None = None
-    ) -> tuple[list[Task], str | None]:
-        """Newest first, with the cursor of the next page."""
-        return self._pool.read(tasks.task_page, scenario, set, limit=limit, before=before)
-
-    def rollups(
-        self, unit: rollups.Unit, *, since_ns: int, scenario: str | None = None, by: Sequence[str] = ()
-    ) -> list[RollupRow]:
-        """Sums by hour or day, newest first, split by any of ``scenario``, ``agent`` and ``model``."""
-        return self._pool.read(rollups.rollups, unit, since_ns=since_ns, scenario=scenario, by=by)
+    def above(self, exchange: Exchange, parse: Callable[[], Transcript]) -> Above:
+        """Which answer stands above an exchange that is not stored."""
+        return self._pool.read(expected.above, prepare(exchange, parse, self._redact))
 
     def kept_aside(self) -> list[Path]:
         """Damaged databases that were replaced and are still there, oldest first."""
@@ -294,10 +202,6 @@ class Store:
         with self._pool.reader() as reader:
             row = reader.db.execute("SELECT records, sessions, reports FROM tally").fetchone()
         return dict(zip(("records", "sessions", "reports"), row, strict=True))
-
-    def verify(self) -> list[str]:
-        """Decode every row; what is wrong, a sentence each."""
-        return self._pool.read(verify.verify)
 
     # -- the writer's thread ------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ def page(reader: Reader, wanted: Wanted, keep: Callable[[str], bool]) -> tuple[l
     return found, picked[-1] if len(picked) == wanted.limit else None
 
 
-def notes(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[Feedback]:
+def notes(reader: Reader, scenario: str, recipe: str, job: str | None = None) -> list[Feedback]:
     """Standing reports with text that no other job of the recipe used, oldest first."""
     rows = reader.db.execute(
         f"""SELECT p.uid, p.score, p.feedback, p.metadata, p.content FROM report p

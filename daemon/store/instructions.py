@@ -50,7 +50,7 @@ def instruct(db: sqlite3.Connection, names: Names, new: NewInstruction, redact: 
     return found[0], known is None
 
 
-def instructions(reader: Reader, scenario: str, recipe: str, job: str | None) -> list[Instruction]:
+def instructions(reader: Reader, scenario: str, recipe: str, job: str | None = None) -> list[Instruction]:
     """Those for this recipe that no other job has taken, oldest first."""
     row = None if job is None else reader.db.execute("SELECT id FROM job WHERE uid = ?", (job,)).fetchone()
     mine = -1 if row is None else row[0]

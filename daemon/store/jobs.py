@@ -125,7 +125,9 @@ def job(reader: Reader, id: str) -> JobRow:
     return _job(reader.db, reader.names, id)
 
 
-def jobs(reader: Reader, scenario: str | None, limit: int, before: str | None) -> tuple[list[JobRow], str | None]:
+def jobs(
+    reader: Reader, scenario: str | None = None, limit: int = 50, before: str | None = None
+) -> tuple[list[JobRow], str | None]:
     """Newest first, with the cursor of the next page."""
     wanted = {"j.scenario = (SELECT id FROM name WHERE text = ?)": scenario}
     rows, cursor = pages.rows(reader.db, _ROW, "j.id", wanted, limit=limit, before=before)

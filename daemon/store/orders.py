@@ -29,7 +29,7 @@ _ZERO: Final = 1 << 34
 
 
 def ordered(
-    reader: Reader, order: Order, limit: int, *, before: str | None, after: str | None = None
+    reader: Reader, order: Order, limit: int = 50, *, before: str | None = None, after: str | None = None
 ) -> tuple[list[SessionRow], str | None]:
     """The most first; with ``after`` what has more, the least first. A cursor is a row's ``seq``, its place here."""
     if before is not None and after is not None:

@@ -40,8 +40,9 @@ def by_seq(reader: Reader, seq: int) -> RecordRow:
 
 
 def records(
-    reader: Reader, limit: int, *, session: str | None, scenario: str | None, before: str | None, after: str | None
-) -> tuple[list[RecordRow], str | None]:
+    reader: Reader, limit: int = 50, *, session: str | None = None, scenario: str | None = None,
+    before: str | None = None, after: str | None = None,
+) -> tuple[list[RecordRow], str | None]:  # fmt: skip
     """Latest first; with ``after``, the ones that came later, oldest first. ``session`` is a session's id."""
     if before is not None and after is not None:
         raise UsageError("before and after exclude each other")
@@ -65,7 +66,7 @@ def records(
     return [_row(reader, row) for row in rows], cursor
 
 
-def last(reader: Reader, scenario: str | None) -> RecordRow | None:
+def last(reader: Reader, scenario: str | None = None) -> RecordRow | None:
     """The last session's last answer of its main line; None when that session has none yet."""
     session = last_session(reader.db, reader.names, scenario)
     if session is None:
@@ -76,7 +77,7 @@ def last(reader: Reader, scenario: str | None) -> RecordRow | None:
     return None if row is None else _row(reader, row)
 
 
-def last_of_run(reader: Reader, run: str, scenario: str | None) -> RecordRow | None:
+def last_of_run(reader: Reader, run: str, scenario: str | None = None) -> RecordRow | None:
     """The last answer of a run's main lines, as far as their sessions moved lately; None where it has none."""
     seqs = [
         seq

@@ -133,7 +133,7 @@ def bounds(db: sqlite3.Connection, since_ns: int | None, until_ns: int | None) -
 
 
 def rollups(
-    reader: Reader, unit: Unit, *, since_ns: int, scenario: str | None, by: Sequence[str] = ()
+    reader: Reader, unit: Unit, *, since_ns: int, scenario: str | None = None, by: Sequence[str] = ()
 ) -> list[RollupRow]:
     """Newest first: one row for each hour or day, split by any of ``scenario``, ``agent`` and ``model``."""
     names, db = reader.names, reader.db

@@ -38,7 +38,7 @@ class _Window:
     last: bool
 
 
-def search(reader: Reader, query: Query, limit: int, before: str | None) -> SearchPage:
+def search(reader: Reader, query: Query, limit: int = 50, before: str | None = None) -> SearchPage:
     """A page of records, newest first, with the cursor of the next one (None: there is none)."""
     size, cursor, found = page_size(limit), None, list[Hit]()
     for window in _windows(reader, query, _start(before), want=size):

@@ -136,7 +136,7 @@ def placed(reader: Reader, id: int, seq: int) -> SessionRow:
 
 
 def sessions(
-    reader: Reader, scenario: str | None, limit: int, *, before: str | None, after: str | None = None
+    reader: Reader, scenario: str | None = None, limit: int = 50, *, before: str | None = None, after: str | None = None
 ) -> tuple[list[SessionRow], str | None]:
     """Latest activity first; with ``after``, what moved later, oldest first. A cursor is a row's ``seq``."""
     if before is not None and after is not None:

@@ -87,14 +87,14 @@ def remove(db: sqlite3.Connection, names: Names, id: str) -> Task:
     return _task(db, names, row)
 
 
-def tasks(reader: Reader, scenario: str, set: TaskSet | None) -> list[Task]:
+def tasks(reader: Reader, scenario: str, set: TaskSet | None = None) -> list[Task]:
     """All of a scenario, oldest first."""
     rows = _rows(reader, scenario, set, "ORDER BY id")
     return [_task(reader.db, reader.names, row) for row in rows]
 
 
 def task_page(
-    reader: Reader, scenario: str, set: TaskSet | None, *, limit: int, before: str | None
+    reader: Reader, scenario: str, set: TaskSet | None = None, *, limit: int = 50, before: str | None = None
 ) -> tuple[list[Task], str | None]:
     """Newest first, with the cursor of the next page."""
     where = f"AND id < {cursor_value(before)} " if before is not None else ""

@@ -29,10 +29,7 @@ def show(*, as_json: AsJson = False) -> None:
 def path(*, as_json: AsJson = False) -> None:
     """The file need not exist: without it every value is the default."""
     place = home().config
-    if as_json:
-        output.json({"path": str(place), "exists": place.exists()})
-    else:
-        output.line(str(place))
+    output.told({"path": str(place), "exists": place.exists()}, str(place), as_json)
 
 
 def validate(
@@ -46,11 +43,12 @@ def validate(
     missing = dict(_missing_keys(load(chosen))) if there else {}
     for engine, why in missing.items():
         diagnostics.say(f"engines.{engine}: {why}")
-    if as_json:
-        output.json({"path": str(chosen), "valid": True, "missing_keys": sorted(missing)})
-    else:
-        state = "is valid" if there else "is not there: the defaults are in force"
-        output.line(f"{output.visible(str(chosen))} {state}")
+    state = "is valid" if there else "is not there: the defaults are in force"
+    output.told(
+        {"path": str(chosen), "valid": True, "missing_keys": sorted(missing)},
+        f"{output.visible(str(chosen))} {state}",
+        as_json,
+    )
 
 
 def _missing_keys(config: Config) -> Iterator[tuple[str, str]]:

@@ -39,10 +39,7 @@ def stop(
         undone = login.uninstall(home())
         diagnostics.say("it no longer starts at login" if undone else "it was not set up to start at login")
     stopped = lifecycle.stop_daemon(home()) or undone
-    if as_json:
-        output.json({"stopped": stopped})
-    else:
-        output.line("reef stopped" if stopped else "reef was not running")
+    output.told({"stopped": stopped}, "reef stopped" if stopped else "reef was not running", as_json)
 
 
 def _at_login() -> None:

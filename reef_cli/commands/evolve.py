@@ -1,14 +1,11 @@
 """`reef evolve · edit`: say in words what should change, or show how an answer should have been."""
 
-import os
-import shlex
 import sys
-import tempfile
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from daemon.core.client import Client, segment
-from daemon.core.errors import NotFound, ReefError, UsageError
+from daemon.core.errors import NotFound, UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.commands.recipes import Scenario, Wait, told
@@ -64,10 +61,7 @@ def edit(
         return
     body = {"metadata": {"edited": edited}, "references": [row["receipt"]]}
     report = client.post("/reef/report", body, scope=str(row["scenario"]))
-    if as_json:
-        output.json(report)
-    else:
-        output.line(f"edited  {row['receipt']}  {output.one_line(edited)}")
+    output.told(report, f"edited  {row['receipt']}  {output.one_line(edited)}", as_json)
 
 
 def _answer(client: Client, record: str | None) -> tuple[dict[str, Any], str]:
@@ -85,16 +79,8 @@ def _in_editor(text: str) -> str:
     """What the person makes of it."""
     if not sys.stdin.isatty():
         raise UsageError("there is no terminal to edit in", hint='give the answer: reef edit --text "…"')
-    import subprocess
+    from reef_cli.tui import outside
 
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with tempfile.TemporaryDirectory(prefix="reef-edit-") as folder:
-        file = Path(folder) / "answer.md"
-        file.write_text(text, encoding="utf-8")
-        try:
-            code = subprocess.run([*shlex.split(editor), str(file)]).returncode
-        except OSError as error:
-            raise UsageError(f"{editor!r} cannot be started: {error.strerror}", hint="set EDITOR") from error
-        if code != 0:
-            raise ReefError(f"{editor!r} ended with exit code {code}: nothing was sent")
+    with outside.written(text.split("\n"), "answer.md") as file:
+        outside.read(outside.editor(), file, nullcontext())
         return file.read_text(encoding="utf-8")

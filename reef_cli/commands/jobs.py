@@ -57,10 +57,7 @@ def cancel(job: Job, *, as_json: AsJson = False) -> None:
     """Ends all its processes. What it had claimed may be learned from again."""
     client = ensure_daemon(home())
     row = client.post(f"/reef/jobs/{segment(resolved(client, job, 'job'))}/cancel", {})
-    if as_json:
-        output.json(row)
-    else:
-        output.line(f"cancelled  {row['id']}")
+    output.told(row, f"cancelled  {row['id']}", as_json)
 
 
 def _newest(client: Client) -> str:

@@ -27,8 +27,5 @@ def _pin(name: str, pinned: bool, as_json: bool) -> None:
     if not session.startswith("ses_"):
         session = client.get(f"/reef/records/{segment(session)}")["session"]
     told = client.post("/reef/pin", {"sessions": [session], "pinned": pinned})
-    if as_json:
-        output.json(told)
-    else:
-        state = "pinned" if pinned else "not pinned"
-        output.line(f"{session}  {state}{'' if told['changed'] else ' already'}")
+    state = "pinned" if pinned else "not pinned"
+    output.told(told, f"{session}  {state}{'' if told['changed'] else ' already'}", as_json)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from daemon.core import harness
 from daemon.core.client import segment
@@ -11,6 +11,7 @@ from daemon.core.errors import UsageError
 from daemon.core.paths import home, open_plain
 from reef_cli import diagnostics, output
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.names import only
 from reef_cli.parameters import AsJson, Help
 
 Scenario = Annotated[str | None, Help("Whose harness; `default` when it is not given.")]
@@ -39,7 +40,7 @@ def propose(
         found[place] = _text(path)
     if not found:
         raise UsageError(f"no harness file is in {', '.join(files)}", hint=f"it holds {harness.PLACES}")
-    _send(found, {"reason": reason, "whole": whole}, _Wish(yes, scenario, as_json))
+    _send(found, {"reason": reason, "whole": whole}, yes=yes, scenario=scenario, as_json=as_json)
 
 
 def route(
@@ -53,7 +54,7 @@ def route(
     before has it as it was: `reef releases rollback`.
     """
     said: dict[str, object] = {"reason": reason, "routing": dict(_route(words) for words in routes)}
-    _send({}, said, _Wish(False, scenario, as_json))
+    _send({}, said, yes=False, scenario=scenario, as_json=as_json)
 
 
 def seed(
@@ -67,7 +68,7 @@ def seed(
     from adapters import seeds
 
     if name is not None:
-        _send(seeds.files(name), {"reason": f"the seed {name}"}, _Wish(yes, scenario, as_json))
+        _send(seeds.files(name), {"reason": f"the seed {name}"}, yes=yes, scenario=scenario, as_json=as_json)
         return
     rows = [{"name": one, "files": sorted(seeds.files(one)), "summary": said} for one, said in seeds.names().items()]
     if as_json:
@@ -77,23 +78,15 @@ def seed(
     diagnostics.say("to take one: reef harness seed NAME")
 
 
-class _Wish:
-    """How the person would have it."""
-
-    def __init__(self, yes: bool, scenario: str | None, as_json: bool) -> None:
-        self.yes, self.scenario, self.as_json = yes, scenario, as_json
-        self.only = f" --scenario {scenario}" if scenario else ""
-
-
-def _send(files: dict[str, str], said: dict[str, object], wish: _Wish) -> None:
+def _send(files: dict[str, str], said: dict[str, object], *, yes: bool, scenario: str | None, as_json: bool) -> None:
     body = {"files": files, **said}
     client = ensure_daemon(home())
-    head = client.get("/reef/harness", scenario=wish.scenario)["files"]
-    told = client.post("/reef/harness/proposals", body, scope=wish.scenario)
+    head = client.get("/reef/harness", scenario=scenario)["files"]
+    told = client.post("/reef/harness/proposals", body, scope=scenario)
     over = sorted(path for path, text in files.items() if head.get(path, text) != text)
-    if wish.yes and told["state"] == "pending" and not (told["acts"] or over or body.get("whole")):
-        told |= client.post(f"/reef/releases/{segment(told['id'])}/approve", {}, scope=wish.scenario)
-    if wish.as_json:
+    if yes and told["state"] == "pending" and not (told["acts"] or over or body.get("whole")):
+        told |= client.post(f"/reef/releases/{segment(told['id'])}/approve", {}, scope=scenario)
+    if as_json:
         output.json(told)
         return
     word = "released" if told["state"] == "released" else "proposed"
@@ -104,14 +97,10 @@ def _send(files: dict[str, str], said: dict[str, object], wish: _Wish) -> None:
         output.line(output.visible(told["acts"], keep=""))
     if over:
         output.line(output.visible(f"it changes what you have: {', '.join(over)}", keep=""))
-    _next(told, wish)
-
-
-def _next(told: dict[str, Any], wish: _Wish) -> None:
     if told["state"] == "rejected":
         output.line(f"it was turned down before: {output.visible(told['note'], keep='')}")
-    output.line(f"see it: reef releases diff {told['id']}{wish.only}")
-    output.line(f"then: reef releases approve {told['id']}{wish.only}")
+    output.line(f"see it: reef releases diff {told['id']}{only(scenario)}")
+    output.line(f"then: reef releases approve {told['id']}{only(scenario)}")
 
 
 def _places(path: Path) -> Iterator[tuple[str, Path]]:

@@ -4,7 +4,6 @@ What moves a head says what it moved. Going back, turning down and releasing wha
 script ``--yes`` answers.
 """
 
-import shlex
 from typing import Annotated, Any, Literal
 
 from daemon.core.client import Client, segment
@@ -12,6 +11,7 @@ from daemon.core.errors import ExitCode, NotFound
 from daemon.core.paths import home
 from reef_cli import decisions, diagnostics, names, output
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.names import only
 from reef_cli.parameters import AsJson, Help
 
 Scenario = Annotated[str | None, Help("Whose releases; `default` when it is not given.")]
@@ -131,15 +131,7 @@ def pin(
 def unpin(*, scenario: Scenario = None, as_json: AsJson = False) -> None:
     """What was released meanwhile reaches each client between its sessions."""
     told = ensure_daemon(home()).post("/reef/releases/unpin", {}, scope=scenario)
-    if as_json:
-        output.json(told)
-    else:
-        output.line(f"unpinned  {told['id']} serves")
-
-
-def only(scenario: str | None) -> str:
-    """The option that goes on in the same scenario."""
-    return f" --scenario {shlex.quote(scenario)}" if scenario else ""
+    output.told(told, f"unpinned  {told['id']} serves", as_json)
 
 
 def _left() -> int:
@@ -161,11 +153,10 @@ def head(client: Client, scenario: str | None) -> str:
 
 
 def _say(word: str, release: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        output.json(release)
-        return
     restores = f", what {release['restores']} was" if release["restores"] else ""
-    output.line(output.visible(f"{word}  {release['id']}{restores}  {output.one_line(release['reason'])}"))
+    output.told(
+        release, output.visible(f"{word}  {release['id']}{restores}  {output.one_line(release['reason'])}"), as_json
+    )
 
 
 def _row(release: dict[str, Any], pinned: str | None) -> tuple[object, ...]:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final
 from daemon.core.client import segment
 from daemon.core.paths import home
 from reef_cli import decisions, diagnostics, output
-from reef_cli.commands.releases import Scenario, head, only
+from reef_cli.commands.releases import Scenario, head
 from reef_cli.lifecycle import ensure_daemon
+from reef_cli.names import only
 from reef_cli.parameters import AsJson, Help
 
 _LINES: Final = 12

@@ -24,11 +24,8 @@ def gc(
     """Releases, and candidates that wait, stay. By default `releases.rejected_days` of the configuration."""
     body: dict[str, object] = {} if days is None else {"days": days}
     told = _patient().post("/reef/releases/gc", body)
-    if as_json:
-        output.json(told)
-        return
     candidates, files = output.count(told["candidates"], "candidate"), output.count(told["large_files"], "large file")
-    output.line(f"{told['bytes'] / 1e6:.1f} MB given back: {candidates}, {files}")
+    output.told(told, f"{told['bytes'] / 1e6:.1f} MB given back: {candidates}, {files}", as_json)
 
 
 def push(

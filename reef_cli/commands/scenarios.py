@@ -34,19 +34,13 @@ def list_scenarios(*, as_json: AsJson = False) -> None:
 def add(name: Name, *, policy: Policy = None, training: Training = None, as_json: AsJson = False) -> None:
     """One comes into being by itself on first use; this makes it beforehand, with what is different for it."""
     told = ensure_daemon(home()).post("/reef/scenarios", {"name": name, **_changes(policy, training)})
-    if as_json:
-        output.json(told)
-    else:
-        output.line(output.visible(_said(told)))
+    output.told(told, output.visible(_said(told)), as_json)
 
 
 def set_scenario(name: Name, *, policy: Policy = None, training: Training = None, as_json: AsJson = False) -> None:
     """Holds until it is set again, over restarts, whatever the configuration file says."""
     told = ensure_daemon(home()).post(f"/reef/scenarios/{segment(name)}/update", _changes(policy, training))
-    if as_json:
-        output.json(told)
-    else:
-        output.line(output.visible(_said(told)))
+    output.told(told, output.visible(_said(told)), as_json)
 
 
 def show(name: Annotated[str, Help("A scenario's name.")] = "default", *, as_json: AsJson = False) -> None:

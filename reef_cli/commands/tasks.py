@@ -117,10 +117,7 @@ def remove(
     """What was judged by it keeps its evidence."""
     client = ensure_daemon(home())
     removed = client.delete(f"/reef/tasks/{segment(resolved(client, task, 'task', scenario=scenario))}")
-    if as_json:
-        output.json(removed)
-    else:
-        output.line(f"removed  {removed['id']}  {output.one_line(removed['prompt'])}")
+    output.told(removed, f"removed  {removed['id']}  {output.one_line(removed['prompt'])}", as_json)
 
 
 def _task(entry: object, shared: dict[str, Any]) -> dict[str, Any]:

@@ -33,20 +33,14 @@ def raw(
     """As it was recorded, without its secrets; control characters are written as JSON escapes, so that it is inert."""
     client = ensure_daemon(home())
     text = exchanges.text(client, _receipt(client, name), side)
-    if as_json:
-        output.json({side: text})
-    else:
-        output.line(text)
+    output.told({side: text}, text, as_json)
 
 
 def curl(name: Receipt = None, *, as_json: AsJson = False) -> None:
     """The command that sends it again. The token is not in it: `eval "$(reef env)"` sets REEF_TOKEN."""
     client = ensure_daemon(home())
     command = exchanges.curl(client, _receipt(client, name))
-    if as_json:
-        output.json({"command": command})
-    else:
-        output.line(command)
+    output.told({"command": command}, command, as_json)
 
 
 def _receipt(client: Client, name: str | None) -> str:

@@ -112,7 +112,7 @@ def _wrong(item: dict[str, Any]) -> bool:
 
 
 def _show(item: dict[str, Any]) -> None:
-    only = "" if item["scenario"] == "default" else f" --scenario {item['scenario']}"
+    only = names.only(item["scenario"])
 
     def tell(word: str, text: str) -> None:
         output.line(f"{word:<{_WIDTH}}{output.visible(text, keep='')}")

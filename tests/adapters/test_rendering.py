@@ -127,18 +127,18 @@ def test_servers_in_the_agents_words() -> None:
 
 
 def test_models_are_listed_with_their_window() -> None:
-    told = rendering.models(PI, ["default", "scripted"], 4096, values({}))
+    told = rendering.models(PI.model, ["default", "scripted"], 4096, values({}))
     listed = [("default", 4096), ("scripted", 4096)]
     assert [(model["id"], model["contextWindow"]) for model in told["REEF_MODELS"]] == listed
     assert told["REEF_MODEL_MAP"]["scripted"] == told["REEF_MODELS"][1]
-    assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a"], 1, values({}))["REEF_MODELS"] == ["a"]
+    assert rendering.models("$REEF_MODEL_ID", ["a"], 1, values({}))["REEF_MODELS"] == ["a"]
 
 
 def test_the_model_that_a_release_names_is_listed_too() -> None:
     said = values({"config.json": '{"model": "big", "thinking": "low"}'})
-    told = rendering.models(PI, ["default", "other"], 1, said)["REEF_MODELS"]
+    told = rendering.models(PI.model, ["default", "other"], 1, said)["REEF_MODELS"]
     assert [(model["id"], model["reasoning"]) for model in told] == [("default", True), ("other", True), ("big", True)]
-    assert len(rendering.models(PI, ["default", "big"], 1, said)["REEF_MODELS"]) == 2
+    assert len(rendering.models(PI.model, ["default", "big"], 1, said)["REEF_MODELS"]) == 2
 
 
 EVERYTHING = {

@@ -50,9 +50,6 @@ class Acting(Pages[bool]):
 class Deciding(Panel):
     """Deciding about the release that is selected or read."""
 
-    def release(self) -> Mapping[str, Any] | None:
-        raise NotImplementedError
-
     def decided(self, release: Mapping[str, Any]) -> None:
         """What a decision made: a candidate that is approved gets a number, and with it another id."""
 
@@ -60,11 +57,10 @@ class Deciding(Panel):
         why = super().blocked(id)
         if why is not None or id not in _OF_ONE:
             return why
-        release = self.release()
-        return _unfit(id, release) if release is not None else "no release is selected"
+        return _unfit(id, self.about) if self.about is not None else "no release is selected"
 
     def do_approve(self) -> None:
-        begin(self, self._approve(self.chosen()), group="approve")
+        begin(self, self._approve(self.about), group="approve")
 
     async def _approve(self, release: Mapping[str, Any]) -> None:
         """Ask, once it is known what it changes that can act by itself."""
@@ -84,18 +80,18 @@ class Deciding(Panel):
             self.affirmed(Confirm(f"{warning}Release {release['id']} to scenario {scenario}?"), work)
 
     def do_reject(self) -> None:
-        release = self.chosen()
+        release = self.about
         body = {"scenario": release["scenario"]}
         self._ask(f"Turn {release['id']} down? It is kept, and can still be approved.", release, "reject", body)
 
     def do_rollback(self) -> None:
-        release = self.chosen()
+        release = self.about
         question = f"Roll scenario {release['scenario']} back to {release['id']}? It becomes a new release."
         body = {"scenario": release["scenario"], "to": release["id"]}
         self._ask(question, release, "rollback", body)
 
     def do_hold(self) -> None:
-        release = self.chosen()
+        release = self.about
         name, scenario = release["id"], release["scenario"]
         if release["pinned"]:
             self._ask(
@@ -106,11 +102,6 @@ class Deciding(Panel):
         question = f"{again or 'Hold'} scenario {scenario}'s clients {'there' if again else f'at {name}'}?"
         body = {"scenario": scenario, "release": name}
         self._ask(f"{question} Later releases are made, but not served.", release, "pin", body)
-
-    def chosen(self) -> Mapping[str, Any]:
-        release = self.release()
-        assert release is not None  # `blocked` asks first
-        return release
 
     def _ask(self, question: str, release: Mapping[str, Any], verb: str, body: Mapping[str, object]) -> None:
         self.affirmed(Confirm(question), self._decision(release, verb, body))

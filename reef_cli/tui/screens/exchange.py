@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from textual.binding import BindingType
 from textual.events import Resize
 
 from daemon.core.client import segment
@@ -14,7 +13,7 @@ from reef_cli.tui import rawtext
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.drawing import Drawn
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.panel import Panel, bindings
+from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.reading import Reading, plain
 from reef_cli.tui.screens.work import Repeating, off_loop
 from reef_cli.tui.widgets.rows import RowList
@@ -51,7 +50,6 @@ class Changes(_Exchange):
     """Messages that were added, or where the beginning is another: that is what breaks a prompt cache."""
 
     place = Place.CHANGES
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.CHANGES)]
 
     def __init__(self, desk: Desk, record: Mapping[str, Any]) -> None:
         super().__init__(desk, record)
@@ -70,7 +68,6 @@ class Raw(_Exchange):
     """A request, or its response, line by line as it is read on."""
 
     place = Place.RAW
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.RAW)]
 
     def __init__(self, desk: Desk, record: Mapping[str, Any]) -> None:
         super().__init__(desk, record)

@@ -1,17 +1,15 @@
 """Jobs: what learns now and what became of it, live; a job's log; cancelling."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.events import Resize
 
 from daemon.core.client import segment
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.panel import Panel, bindings
+from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.reading import Reading, plain
 from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import bar, inert, moment, one_line
@@ -36,14 +34,11 @@ _OVER = {"done", "failed", "cancelled"}
 class _Stopping(Panel):
     """Stopping the job that is selected or read."""
 
-    def job(self) -> Mapping[str, Any] | None:
-        raise NotImplementedError
-
     def blocked(self, id: str) -> str | None:
         why = super().blocked(id)
         if why is not None or id not in ("log", "cancel"):
             return why
-        job = self.job()
+        job = self.about
         if job is None:
             return "no job is selected"
         if id == "cancel" and job["state"] in _OVER:
@@ -51,8 +46,7 @@ class _Stopping(Panel):
         return None
 
     def do_cancel(self) -> None:
-        job = self.job()
-        assert job is not None  # `blocked` asks first
+        job = self.about
         path = f"/reef/jobs/{segment(job['id'])}/cancel"
 
         def work() -> str:
@@ -76,7 +70,6 @@ class Jobs(_Stopping):
         Column("last words"),
     )
     empty = 'no job yet: reef recipes run playbook, or reef evolve "…"'
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.JOBS)]
 
     async def load(self) -> None:
         told = await off_loop(self.desk.client.get, "/reef/jobs", limit=_MOST)
@@ -93,14 +86,8 @@ class Jobs(_Stopping):
             self.list.change(lambda window: window.update(rows))
             self.foot.refresh()
 
-    def job(self) -> Mapping[str, Any] | None:
-        row = self.list.selected
-        return None if row is None else row.data
-
     def do_log(self) -> None:
-        job = self.job()
-        assert job is not None  # `blocked` asks first
-        self.app.push_screen(Log(self.desk, job))
+        self.app.push_screen(Log(self.desk, self.about))
 
 
 class Log(Reading, _Stopping):
@@ -109,18 +96,12 @@ class Log(Reading, _Stopping):
     place = Place.JOB
     follow = True
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.JOB)]
 
     def __init__(self, desk: Desk, job: Mapping[str, Any]) -> None:
         super().__init__(desk)
         self._job = job
         self.curves = Curves()
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            if part is self.list:
-                yield self.curves
-            yield part
+        self.above = (self.curves,)
 
     async def load(self) -> None:
         self._job = await off_loop(self.desk.client.get, f"/reef/jobs/{segment(self._job['id'])}")
@@ -160,7 +141,8 @@ class Log(Reading, _Stopping):
         if any(event.name == "job" and event.data["id"] == self._job["id"] for event in events):
             self.reload.ask()
 
-    def job(self) -> Mapping[str, Any]:
+    @property
+    def about(self) -> Mapping[str, Any]:
         return self._job
 
 

@@ -6,10 +6,8 @@ Only the last lines are held. What is shown comes from the files themselves, as 
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
-from typing import ClassVar, Final
+from typing import Final
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.events import Resize
 from textual.timer import Timer
 from textual.widgets import Input
@@ -18,7 +16,7 @@ from reef_cli import logfile, output
 from reef_cli.logfile import LEVELS, Level, Sieve, Tail
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
-from reef_cli.tui.screens.panel import Panel, bindings
+from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.work import begin, off_loop
 from reef_cli.tui.text import inert, wrapped
 from reef_cli.tui.widgets.lines import Line
@@ -39,7 +37,6 @@ class Logs(Panel):
     titled = False
     follow = True
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.LOGS)]
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
@@ -55,15 +52,7 @@ class Logs(Panel):
         self._poll: Timer | None = None
         self.head = Line(style="dim")
         self.prompt = Prompt("words that a line has; Enter: keep, Esc: all lines")
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            if part is self.list:
-                yield self.head
-                yield part
-                yield self.prompt
-            else:
-                yield part
+        self.above, self.below = (self.head,), (self.prompt,)
 
     def on_screen_resume(self) -> None:
         if self._poll is None:

@@ -1,16 +1,14 @@
 """Models: the engines that answer and how they do, the files that the engine inside can answer with; using another."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
-from textual.binding import BindingType
+from typing import Any
 
 from daemon.core.errors import NotFound
 from reef_cli import output
 from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
-from reef_cli.tui.screens.panel import Panel, bindings
+from reef_cli.tui.screens.panel import Panel
 from reef_cli.tui.screens.reading import Reading, hanging
 from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import inert, number
@@ -75,7 +73,6 @@ class Models(_Using):
         Column("weights"),
     )
     empty = "no engine and no model yet: reef models add default"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.MODELS)]
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
@@ -126,7 +123,6 @@ class Facts(Reading, _Using):
 
     place = Place.MODEL
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.MODEL)]
 
     def __init__(self, desk: Desk, kind: str, told: Mapping[str, Any]) -> None:
         super().__init__(desk)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
 
 from daemon.core.errors import NotFound, ReefError, Unreachable
 from reef_cli.tui import keys
@@ -31,13 +32,6 @@ _ALONE = {
 }
 
 
-def bindings(place: Place) -> list[Binding]:
-    """Textual's form of the table's keys for one place; rebound by their id."""
-    return [
-        Binding(",".join(key.keys), f"press('{key.id}')", key.label, id=key.id, show=False) for key in keys.at(place)
-    ]
-
-
 class Panel(Screen[None]):
     place: ClassVar[Place]
     columns: ClassVar[Sequence[Column]] = (Column(""),)
@@ -47,6 +41,15 @@ class Panel(Screen[None]):
     #: Whether it has something to show without the daemon, too.
     alone: ClassVar[bool] = False
     AUTO_FOCUS = "RowList"
+
+    def __init_subclass__(cls, **options: bool) -> None:
+        """The table's keys for a screen's place, in Textual's form; rebound by their id."""
+        if "place" in cls.__dict__:
+            cls.BINDINGS = [
+                Binding(",".join(key.keys), f"press('{key.id}')", key.label, id=key.id, show=False)
+                for key in keys.at(cls.place)
+            ]
+        super().__init_subclass__(**options)
 
     def __init__(self, desk: Desk) -> None:
         super().__init__()
@@ -60,17 +63,16 @@ class Panel(Screen[None]):
         self.foot = Keys(keys.at(self.place, desk.keys), self.blocked)
         self.reload = Repeating(self, self.load, lambda: self.shown)
         self._unknown = ""
+        #: A screen's own, around its list and before what was said.
+        self.above: Sequence[Widget] = ()
+        self.below: Sequence[Widget] = ()
+        self.last: Sequence[Widget] = ()
 
     def compose(self) -> ComposeResult:
-        yield self.bar
-        yield self.banner
-        yield self.news
+        yield from (self.bar, self.banner, self.news, *self.above)
         if self.titled:
             yield Titles(self.columns)
-        yield self.list
-        yield self.hint
-        yield self.said
-        yield self.foot
+        yield from (self.list, *self.below, self.hint, *self.last, self.said, self.foot)
 
     def on_screen_resume(self) -> None:
         self.daemon_changed()
@@ -85,6 +87,12 @@ class Panel(Screen[None]):
         return not any(isinstance(screen, Panel) or screen.has_class("full") for screen in above)
 
     # -- for the screens ----------------------------------------------------------------------------
+
+    @property
+    def about(self) -> Any:
+        """What is known of what a key acts on: the selected row's; None where there is none."""
+        row = self.list.selected
+        return None if row is None else row.data
 
     async def load(self) -> None:
         """Fetch what is shown. Raises ReefError."""
@@ -182,7 +190,9 @@ class Panel(Screen[None]):
     def action_press(self, id: str) -> None:
         why = self.blocked(id)
         self.say(why or "")
-        if why is None:
+        if why is None and id in LISTS:
+            self.app.switch_mode(id)
+        elif why is None:
             act: Callable[[], Any] = getattr(self, f"do_{id}")
             act()
 
@@ -219,24 +229,6 @@ class Panel(Screen[None]):
         else:
             self.list.to_end()
             self.say("following")
-
-    def do_traces(self) -> None:
-        self.app.switch_mode(Place.TRACES)
-
-    def do_releases(self) -> None:
-        self.app.switch_mode(Place.RELEASES)
-
-    def do_jobs(self) -> None:
-        self.app.switch_mode(Place.JOBS)
-
-    def do_models(self) -> None:
-        self.app.switch_mode(Place.MODELS)
-
-    def do_logs(self) -> None:
-        self.app.switch_mode(Place.LOGS)
-
-    def do_status(self) -> None:
-        self.app.switch_mode(Place.STATUS)
 
     def do_back(self) -> None:
         if self.is_active:

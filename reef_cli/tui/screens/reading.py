@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.events import Resize
 
 from reef_cli.tui import outside
@@ -24,12 +24,7 @@ class Reading(Panel):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.prompt = Prompt("words to find in it; Enter: find, Esc: cancel")
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            yield part
-            if part is self.list:
-                yield self.prompt
+        self.below = (self.prompt,)
 
     def lines(self, width: int) -> Sequence[Row]:
         """What there is to read, in at most ``width`` columns."""

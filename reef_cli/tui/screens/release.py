@@ -2,10 +2,7 @@
 line there."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
-
-from textual.app import ComposeResult
-from textual.binding import BindingType
+from typing import Any, Final
 
 from daemon.core.client import segment
 from daemon.core.harness import BELOW
@@ -15,7 +12,6 @@ from reef_cli.tui.differences import FileDiff, by_file
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.deciding import Deciding
-from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.reading import Reading, hanging, plain
 from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import inert, one_line, wrapped
@@ -32,7 +28,6 @@ class Card(Reading, Deciding):
 
     place = Place.RELEASE
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.RELEASE)]
 
     def __init__(self, desk: Desk, release: Mapping[str, Any]) -> None:
         super().__init__(desk)
@@ -69,7 +64,8 @@ class Card(Reading, Deciding):
         if same or any(event.name in ("release_pin", "release_unpin") for event in events):
             self.reload.ask()
 
-    def release(self) -> Mapping[str, Any]:
+    @property
+    def about(self) -> Mapping[str, Any]:
         return self._release
 
     def decided(self, release: Mapping[str, Any]) -> None:
@@ -83,7 +79,6 @@ class Diff(Card):
     """What a release changes against the one before it, file by file."""
 
     place = Place.DIFF
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.DIFF)]
 
     def __init__(self, desk: Desk, release: Mapping[str, Any]) -> None:
         super().__init__(desk, release)
@@ -143,7 +138,6 @@ class Blame(Reading):
 
     place = Place.BLAME
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.BLAME)]
 
     def __init__(self, desk: Desk, release: Mapping[str, Any], path: str) -> None:
         super().__init__(desk)
@@ -151,12 +145,7 @@ class Blame(Reading):
         self._path = path
         self._told: Mapping[str, Any] = {"lines": (), "releases": {}}
         self.whose = Line(style="dim")
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            if part is self.said:
-                yield self.whose
-            yield part
+        self.last = (self.whose,)
 
     async def load(self) -> None:
         path = f"/reef/releases/{segment(self._release['id'])}/blame"
@@ -183,8 +172,7 @@ class Blame(Reading):
         self._name_whose()
 
     def _name_whose(self) -> None:
-        row = self.list.selected
-        self.whose.show(left=_whose(row.data) if row is not None and row.data else "")
+        self.whose.show(left=_whose(self.about) if self.about else "")
 
 
 def _lineless(file: FileDiff) -> str | None:

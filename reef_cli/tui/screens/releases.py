@@ -1,10 +1,8 @@
 """Releases of every scenario, candidates included: which serves, which are held, what waits and why."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.events import Resize
 
 from reef_cli import decisions
@@ -13,7 +11,6 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.deciding import Deciding
-from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.release import Card, Diff
 from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.text import inert, moment, one_line
@@ -39,19 +36,13 @@ class Releases(Deciding):
         Column("reason"),
     )
     empty = 'no release yet: the agents are as they were; reef evolve "…" asks for one'
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.RELEASES)]
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self._known: list[Mapping[str, Any]] = []
         self._made: str | None = None  # what a decision has made is selected once it is there
         self.chain = Line(style="dim")
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            if part is self.said:
-                yield self.chain
-            yield part
+        self.last = (self.chain,)
 
     async def load(self) -> None:
         self._known = await off_loop(self._fetched)
@@ -62,7 +53,7 @@ class Releases(Deciding):
 
     def _link(self) -> None:
         """The selected one's place among those before and after it."""
-        release = self.release()
+        release = self.about
         self.chain.show(left=chain.line(self._known, release, self.size.width) if release else "")
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
@@ -88,18 +79,14 @@ class Releases(Deciding):
         if any(event.name in ("release", "release_pin", "release_unpin") for event in events):
             self.reload.ask()
 
-    def release(self) -> Mapping[str, Any] | None:
-        row = self.list.selected
-        return None if row is None else row.data
-
     def decided(self, release: Mapping[str, Any]) -> None:
         self._made = release["id"]
 
     def do_card(self) -> None:
-        self.app.push_screen(Card(self.desk, self.chosen()))
+        self.app.push_screen(Card(self.desk, self.about))
 
     def do_diff(self) -> None:
-        self.app.push_screen(Diff(self.desk, self.chosen()))
+        self.app.push_screen(Diff(self.desk, self.about))
 
 
 def _row(release: Mapping[str, Any], now_ns: int) -> Row:

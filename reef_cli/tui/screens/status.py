@@ -4,9 +4,8 @@ It has something to say with the daemon down, too: since when, why, and what to 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from textual.binding import BindingType
 from textual.timer import Timer
 
 from daemon.core.errors import Unreachable
@@ -18,7 +17,6 @@ from reef_cli.tui.desk import Desk
 from reef_cli.tui.keys import Place
 from reef_cli.tui.messages import Event
 from reef_cli.tui.replay import FIXED
-from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.reading import Reading, hanging
 from reef_cli.tui.screens.work import Repeating, off_loop
 from reef_cli.tui.text import inert
@@ -33,7 +31,6 @@ class Status(Reading):
     place = Place.STATUS
     alone = True
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.STATUS)]
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)

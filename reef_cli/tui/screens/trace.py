@@ -4,9 +4,8 @@ Only a few pages of a session are held (`reef_cli.tui.paging`); the others come 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
-from textual.binding import BindingType
 from textual.message import Message
 from textual.timer import Timer
 
@@ -19,7 +18,6 @@ from reef_cli.tui.live import Calls
 from reef_cli.tui.messages import Event
 from reef_cli.tui.screens.exchange import Changes, Raw, send_curl
 from reef_cli.tui.screens.paged import Paged
-from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.rated import RATING, Rated
 from reef_cli.tui.screens.work import off_loop
 from reef_cli.tui.transcript import Item
@@ -37,7 +35,6 @@ class Trace(Rated, Paged):
     place = Place.TRACE
     follow = True
     empty = "…"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACE)]
 
     def __init__(self, desk: Desk, session: str) -> None:
         super().__init__(desk, session)

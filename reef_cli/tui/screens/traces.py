@@ -6,10 +6,7 @@ and `f` or the end goes there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
-
-from textual.app import ComposeResult
-from textual.binding import BindingType
+from typing import Any
 
 from daemon.core.errors import ReefError, Unreachable
 from daemon.core.orders import Order
@@ -18,11 +15,9 @@ from reef_cli.tui.keys import Place
 from reef_cli.tui.listed import COLUMNS, folded, session_row, together, typed
 from reef_cli.tui.messages import Event
 from reef_cli.tui.pages import Asked, Pages
-from reef_cli.tui.screens.panel import bindings
 from reef_cli.tui.screens.rated import PINNING, RATING, Rated
 from reef_cli.tui.screens.work import Repeating, begin, off_loop
 from reef_cli.tui.widgets.filter import Filter
-from reef_cli.tui.widgets.lines import Titles
 from reef_cli.tui.widgets.rows import RowList
 from reef_cli.tui.window import PAGE, Row
 
@@ -39,7 +34,6 @@ class Traces(Rated):
         '  eval "$(reef env)"                  then your own agent, in that shell\n'
         "  reef demo                           all that Reef does, in some minutes"
     )
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.TRACES)]
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -48,13 +42,8 @@ class Traces(Rated):
         self.pages = Pages(self.desk.client, self.list.window)
         self.fill = Repeating(self, self._fill)
         self.filter = Filter("words, or agent:pi status:error since:2d … ↑ earlier   Enter keeps   Esc all")
+        self.above = (self.filter,)
         self.beside = Beside(self.desk)
-
-    def compose(self) -> ComposeResult:
-        for widget in super().compose():
-            if isinstance(widget, Titles):
-                yield self.filter
-            yield widget
 
     # -- loading ------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ def test_the_editor_gets_the_answer_and_gives_it_back(tmp_path: Path, monkeypatc
         with open(secondary, closefd=False) as terminal:
             monkeypatch.setattr("sys.stdin", terminal)
             monkeypatch.setenv("VISUAL", f"{script} --wait")
-            assert _in_editor("First.\nSecond line.") == "First.\nBetter line."
+            assert _in_editor("First.\nSecond line.") == "First.\nBetter line.\n"
             monkeypatch.setenv("VISUAL", "/no/such/editor")
             with pytest.raises(Exception, match="cannot be started"):
                 _in_editor("x")

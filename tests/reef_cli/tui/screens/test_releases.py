@@ -274,7 +274,7 @@ async def test_nothing_is_asked_once_the_person_went_on(reef_home: Home, release
     async with opened(reef_home, select="r0-00000005") as seen:
         panel = seen.panel
         panel.action_press("approve")
-        panel.do_traces()
+        panel.action_press("traces")
         await seen.shows("[1 traces]")
         await seen.until(lambda: not any(not one.is_finished for one in seen.app.workers))
         assert "y: yes" not in seen.screen
