@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from adapters import described
+from adapters import described, template
 from adapters.template import Source
 from daemon.core.errors import ConfigError, NotFound
 from daemon.core.paths import Home
@@ -20,6 +20,7 @@ from daemon.core.paths import Home
 ModeName = Literal["isolated", "overlay"]
 MODES: Final = described.MODES
 _SHIPPED: Final = Path(__file__).parents[1] / "harness_templates"
+_RULES: Final = "REEF_RULES"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 #: Bytes; the largest of Reef's has 12,000.
 _LARGEST: Final = 1 << 20
@@ -70,10 +71,12 @@ class Mode(NamedTuple):
     session's folder (``/`` at the end: a folder); ``seeds`` are what of the person's starts from a template.
 
     ``skills``, ``prompts`` and ``extensions`` are folders for what a release brings; without one prompts become skills,
-    the others are left out. ``open`` are those to which the agent itself adds, and files that it rewrites: what it puts
-    there stays out of the release. ``environment``: None takes a variable away. ``scratch`` is set besides where the
-    agent runs only to be checked: it keeps it out of the person's folders. ``own`` are variables of ``environment``
-    that stay as the person has them where the agent's own key or login goes on to their provider.
+    skills are ``listed`` in the rules where those are told anew each run, and the others are left out. ``open`` are
+    those to which the agent itself adds, and files that it rewrites: what it puts there stays out of the release.
+    ``environment``: None takes a variable away. ``scratch`` is set besides where the agent runs only to be checked: it
+    keeps it out of the person's folders. ``own`` are variables of ``environment`` that stay as the person has them
+    where the agent's own key or login goes on to their provider. ``model``: fields of an adapter's ``model`` that are
+    others here.
     """
 
     release: Mapping[str, Source] = {}
@@ -87,7 +90,9 @@ class Mode(NamedTuple):
     environment: Mapping[str, Source | None] = {}
     scratch: Mapping[str, Source | None] = {}
     own: tuple[str, ...] = ()
+    model: Mapping[str, Any] = {}
     arguments: tuple[Words, ...] = ()
+    listed: bool = False
 
 
 class Adapter(NamedTuple):
@@ -133,6 +138,10 @@ class Adapter(NamedTuple):
         """Without what that version has not yet."""
         lacks: dict[str, Any] = {name: {} for name, first in self.since.items() if numbers(version) < numbers(first)}
         return self._replace(**lacks)
+
+    def listing(self, mode: Mode) -> Any:
+        """How one of the daemon's models is listed in this mode."""
+        return {**self.model, **mode.model} if mode.model else self.model
 
     def mode(self, name: str, *, keep_keys: bool = False) -> Mode:
         """``keep_keys``: with the agent's own key or login. Raises NotFound for what this agent has not."""
@@ -213,7 +222,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 def _adapter(name: str, folder: Path, said: dict[str, Any]) -> Adapter:
     fields = {**said, "name": name, "folder": folder}
-    fields["modes"] = {mode: _mode(told) for mode, told in said["modes"].items()}
+    fields["modes"] = {mode: _mode(told, folder) for mode, told in said["modes"].items()}
     fields["installs"] = tuple(_install(told) for told in said.get("installs", ()))
     for listed in ("check", "asks_version", "plain"):
         if listed in fields:
@@ -228,9 +237,13 @@ def _install(said: dict[str, Any]) -> Install:
     return Install(version=said["version"], packages=packages, on=said.get("on", ""), **words, **oldest)
 
 
-def _mode(said: dict[str, Any]) -> Mode:
+def _mode(said: dict[str, Any], folder: Path) -> Mode:
     lists = {name: tuple(said.get(name, ())) for name in ("shared", "open", "own")}
-    return Mode(**{**said, **lists, "arguments": tuple(map(_words, said.get("arguments", ())))})
+    mode = Mode(**{**said, **lists, "arguments": tuple(map(_words, said.get("arguments", ())))})
+    each_run = [mode.session, mode.environment, mode.arguments]  # a release's files are made before it has its folder
+    if mode.skills is None and _RULES in template.places(each_run, folder):
+        return mode._replace(skills="skills", listed=True)
+    return mode
 
 
 def _words(said: Any) -> Words:

@@ -27,12 +27,26 @@ _SHAPES: Final = {
     "pip": re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"),
     "integrity": re.compile(r"sha512-[A-Za-z0-9+/]+=*|sha256:[0-9a-f]{64}"),
 }
-_PLACES: Final = re.compile(
-    "REEF_(?:ACTIVATED|ADAPTER|ALONE|BYTECODE|CONFIG_HOME|CONTEXT|EACH|FOLDER|HEADERS|NEWER|NODE|NOTICE|POLL_SECONDS|"
-    "PRIVATE|QUOTED_TOKEN_FILE|RELEASE|RELEASE_FACTS|ROOT|RULES|RUN|SCENARIO|SESSION_DIRECTORY|THINKING|THINKS|TOKEN|"
-    "TOKEN_FILE|TOLD_URL|URL|USER_DIRECTORY|MCP(?:_ARGS|_COMMAND|_ENV|_HEADERS|_LIST|_NAME|_URL|_WORDS)?|"
-    "MODELS?|MODEL_(?:CONTEXT|ID|MAP|NAME|OUTPUT|TITLE))"
+
+
+def _places(words: str) -> frozenset[str]:
+    return frozenset(f"REEF_{word}" for word in words.split())
+
+
+#: What a template may name, by where it stands: that is filled in there, and nothing else is.
+OF_RELEASE: Final = _places("ALONE MCP MCP_LIST MODEL MODEL_NAME RELEASE RULES THINKING THINKS")
+OF_RUN: Final = OF_RELEASE | _places(
+    "ACTIVATED ADAPTER BYTECODE CACHE_HOME CONFIG_HOME CONTEXT FOLDER HEADERS MODELS MODEL_MAP NEWER NOTICE "
+    "POLL_SECONDS QUOTED_TOKEN_FILE RELEASE_FACTS RUN SCENARIO SESSION_DIRECTORY TOKEN TOKEN_FILE TOLD_URL UNSET URL "
+    "USER_DIRECTORY"
 )
+OF_EACH: Final = OF_RUN | _places("EACH")
+OF_MODEL: Final = OF_RELEASE | _places("MODEL_CONTEXT MODEL_ID MODEL_OUTPUT MODEL_TITLE")
+OF_SERVER: Final = _places("MCP_ARGS MCP_COMMAND MCP_ENV MCP_HEADERS MCP_NAME MCP_URL MCP_WORDS")
+OF_INSTALL: Final = _places("NODE ROOT")
+OF_QUIET: Final = _places("PRIVATE")
+OF_SCRATCH: Final = _places("TOKEN USER_DIRECTORY")
+_NOWHERE: Final = _places("")
 _DEEPEST: Final = 20
 _SHOWN: Final = 60
 Check = Callable[[str, Any], None]
@@ -41,6 +55,9 @@ Check = Callable[[str, Any], None]
 def check(said: Any) -> None:
     """Return where the parsed file can be carried out. Raises ValueError that names the field and its value."""
     _fields(_FIELDS, ("title", "command", "summary", "program", "check", "modes"))("", said)
+    for name, mode in said["modes"].items():
+        if "model" in mode and not isinstance(said.get("model"), dict):
+            raise ValueError(f"modes.{name}.model: the fields of model that are others here, and model has none")
 
 
 def _wrong(field: str, value: Any, what: str) -> ValueError:
@@ -92,14 +109,17 @@ def _line(field: str, value: Any) -> None:
         raise _wrong(field, value, "is no line of text")
 
 
-def _word(field: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise _wrong(field, value, "is no text")
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
-        raise _wrong(field, value, "has a character that no file or command takes")
-    for place in PLACE.findall(value):
-        if not _PLACES.fullmatch(place):
-            raise _wrong(field, f"${place}", "stands for nothing")
+def _word(places: frozenset[str] = _NOWHERE) -> Check:
+    def check(field: str, value: Any) -> None:
+        if not isinstance(value, str):
+            raise _wrong(field, value, "is no text")
+        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise _wrong(field, value, "has a character that no file or command takes")
+        for place in PLACE.findall(value):
+            if place not in places:
+                raise _wrong(field, f"${place}", "stands for nothing here")
+
+    return check
 
 
 def _shape(name: str) -> Check:
@@ -128,39 +148,49 @@ def _variable(field: str, name: str) -> None:
         raise _wrong(field, name, "would put other programs in the place of those the agent starts")
 
 
-def _data(field: str, value: Any, depth: int = 0) -> None:
-    if depth > _DEEPEST:
-        raise _wrong(field, value, "is nested too deep")
-    if isinstance(value, str):
-        _word(field, value)
-    for inner in value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else ():
-        _data(field, inner, depth + 1)
+def _data(places: frozenset[str]) -> Check:
+    def check(field: str, value: Any, depth: int = 0) -> None:
+        if depth > _DEEPEST:
+            raise _wrong(field, value, "is nested too deep")
+        if isinstance(value, str):
+            _word(places)(field, value)
+        for inner in value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else ():
+            check(field, inner, depth + 1)
+
+    return check
 
 
-def _source(field: str, value: Any) -> None:
+def _source(places: frozenset[str]) -> Check:
     """A file's text, see `adapters.template.Source`."""
-    if isinstance(value, str):
-        _word(field, value)
-        return
-    _fields({"file": _path, "json": _data, "toml": _table})(field, value)
-    if len(value) != 1:
-        raise _wrong(field, value, 'is neither a text, {"file": …}, {"json": …} nor {"toml": …}')
+
+    def check(field: str, value: Any) -> None:
+        if isinstance(value, str):
+            _word(places)(field, value)
+            return
+        _fields({"file": _path, "json": _data(places), "toml": table})(field, value)
+        if len(value) != 1:
+            raise _wrong(field, value, 'is neither a text, {"file": …}, {"json": …} nor {"toml": …}')
+
+    def table(field: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise _wrong(field, value, "is no table")
+        _data(places)(field, value)
+
+    return check
 
 
-def _table(field: str, value: Any) -> None:
-    if not isinstance(value, dict):
-        raise _wrong(field, value, "is no table")
-    _data(field, value)
-
-
-def _said(field: str, value: Any) -> None:
+def _said(places: frozenset[str]) -> Check:
     """A word of a command, or a variable's value."""
-    if isinstance(value, str):
-        _word(field, value)
-        return
-    _fields({"before": _word, "json": _data, "toml": _data})(field, value)
-    if ("json" in value) == ("toml" in value):
-        raise _wrong(field, value, 'is neither a text, {"json": …} nor {"toml": …}')
+
+    def check(field: str, value: Any) -> None:
+        if isinstance(value, str):
+            _word(places)(field, value)
+            return
+        _fields({"before": _word(places), "json": _data(places), "toml": _data(places)})(field, value)
+        if ("json" in value) == ("toml" in value):
+            raise _wrong(field, value, 'is neither a text, {"json": …} nor {"toml": …}')
+
+    return check
 
 
 def _unless_null(check: Check) -> Check:
@@ -176,13 +206,14 @@ def _folder(field: str, value: Any) -> None:
 
 def _argument(field: str, value: Any) -> None:
     if isinstance(value, dict) and "words" in value:
-        _fields({"words": _each(_said), "only": _only, "each": _path})(field, value)
+        places = OF_EACH if "each" in value else OF_RUN
+        _fields({"words": _each(_said(places)), "only": _only, "each": _path})(field, value)
     else:
-        _said(field, value)
+        _said(OF_RUN)(field, value)
 
 
 def _only(field: str, value: Any) -> None:
-    if not (isinstance(value, str) and _PLACES.fullmatch(value)):
+    if not (isinstance(value, str) and value in OF_RUN):
         _path(field, value)
 
 
@@ -221,23 +252,28 @@ def _package(field: str, value: Any) -> None:
         raise _wrong(field, value, "names no package: npm or pip")
 
 
-_files: Final = _map(_path, _source)
-_variables: Final = _map(_variable, _unless_null(_said))
+def _variables(places: frozenset[str]) -> Check:
+    return _map(_variable, _unless_null(_said(places)))
+
+
 _MODE: Final[Mapping[str, Check]] = {
-    **dict.fromkeys(("release", "session", "seeds"), _files),
+    "release": _map(_path, _source(OF_RELEASE)),
+    **dict.fromkeys(("session", "seeds"), _map(_path, _source(OF_RUN))),
     "shared": _each(_path),
     **dict.fromkeys(("skills", "prompts", "extensions"), _folder),
     "open": _each(_path),
-    **dict.fromkeys(("environment", "scratch"), _variables),
-    "own": _each(_word),
+    "environment": _variables(OF_RUN),
+    "scratch": _variables(OF_SCRATCH),
+    "own": _each(_word()),
+    "model": _map(_word(OF_MODEL), _data(OF_MODEL)),
     "arguments": _each(_argument),
 }
 _INSTALL: Final[Mapping[str, Check]] = {
     "version": _shape("version"),
     "packages": _each(_package, 1),
-    "run": _each(_word, 1),
+    "run": _each(_word(OF_INSTALL), 1),
     "on": _shape("on"),
-    "asks": _each(_word, 1),
+    "asks": _each(_word(OF_INSTALL), 1),
     "node": _shape("node"),
     "python": _shape("python"),
 }
@@ -245,13 +281,13 @@ _FIELDS: Final[Mapping[str, Check]] = {
     **dict.fromkeys(("title", "summary", "says_version"), _line),
     "command": _shape("command"),
     "program": _shape("program"),
-    **dict.fromkeys(("check", "asks_version", "plain"), _each(_word)),
+    **dict.fromkeys(("check", "asks_version", "plain"), _each(_word())),
     "modes": _modes,
     "installs": _each(_fields(_INSTALL, ("version", "packages", "run"))),
-    "quiet": _map(_variable, _said),
-    "model": _data,
-    "mcp": _fields({"local": _data, "remote": _data}, ("local", "remote")),
-    "thinking": _map(_line, _word),
+    "quiet": _map(_variable, _said(OF_QUIET)),
+    "model": _data(OF_MODEL),
+    "mcp": _fields(dict.fromkeys(("local", "remote"), _data(OF_SERVER)), ("local", "remote")),
+    "thinking": _map(_line, _word()),
     "since": _fields(dict.fromkeys(("mcp", "thinking"), _shape("version"))),
     "silent": _truth,
 }

@@ -11,6 +11,8 @@ from typing import Final
 
 from adapters.apply import NPM_FLAGS, PIP, PIP_CHECKED, PIP_FLAGS, requirements
 from adapters.plan import InstallPlan
+from daemon.core.errors import ReefError
+from daemon.core.plaintext import marked
 
 _TEMPLATE: Final = r"""#!/bin/sh
 # Installs @TITLE@ for Reef, into Reef's own home. Nothing else on this machine is changed.
@@ -220,3 +222,9 @@ def script(plan: InstallPlan, found: InstallPlan | None = None) -> str:
     text = _TEMPLATE.replace("@INSTALLS@", installs.strip() + "\n\n").replace("@FIRST@", _FIRST if found else "")
     # In one pass, so that a value which looks like a place is left alone.
     return re.sub(r"@([A-Z_]+)@", lambda place: values[place[1]], text)
+
+
+def refusal(error: ReefError) -> str:
+    """Instead of a script: what says why there is none, and fails. It is piped into the same shell."""
+    said = [f"error: {error.message}", *([f"  hint: {error.hint}"] if error.hint else [])]
+    return f"{{ printf '%s\\n' {' '.join(shlex.quote(marked(line)) for line in said)} >&2; exit 1; }}\n"

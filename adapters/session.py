@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from adapters import edits, template
+from adapters import edits, shelf, template
 from adapters.agent import Adapter, Mode
 from adapters.template import Source
 from daemon.core.errors import ConfigError, NotFound
@@ -115,6 +115,17 @@ def sweep(place: Place) -> dict[str, str]:
                     edits.keep(path, place.edited / directory.name / path.relative_to(directory))
             shutil.rmtree(directory, ignore_errors=True)
     return living(place)
+
+
+def edited(place: Place) -> list[Path]:
+    """What a person changed of the files that Reef rendered: kept, or not yet found by a start."""
+    found = edits.kept(place.edited)
+    if place.shelf.is_dir():
+        with turn(place):
+            found |= shelf.changed(place.shelf)
+            for directory in _directories(place):
+                found.update(edits.of_session(directory, directory / _SHELF_LINK))
+    return sorted(found)
 
 
 class Begun(NamedTuple):

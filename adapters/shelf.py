@@ -26,8 +26,7 @@ _OURS: Final = re.compile(r"\.new-.*|(?:base|r[0-9]+-[0-9a-f]{8})-[0-9a-f]{16}")
 def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
     """The folder that holds exactly these files: the one there is, or a new one, made whole before it has its name.
     One that somebody changed is replaced, and kept (`adapters.edits`). Call it with the turn held."""
-    whole = {**files, _DELIVERED: told.dump()}
-    folder = shelf / f"{told.release_id}-{_digest(whole)}"
+    whole, folder = _whole(told, files), named(shelf, told, files)
     if folder.is_dir():
         if _read(folder) == whole:
             os.utime(folder)  # used just now: `prune` goes by that
@@ -46,6 +45,11 @@ def put(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
     for place, _, _ in os.walk(folder):
         Path(place).chmod(0o500)
     return folder
+
+
+def named(shelf: Path, told: Delivery, files: Mapping[str, str]) -> Path:
+    """Where `put` puts them."""
+    return shelf / f"{told.release_id}-{_digest(_whole(told, files))}"
 
 
 def find(shelf: Path, release_id: str, scenario: str) -> Delivery | None:
@@ -69,11 +73,25 @@ def prune(shelf: Path, used: Collection[str], ids: Collection[str] = (), *, spar
     cut = [entry for entry in folders if entry.name.startswith(".")]
     whole = [entry for entry in folders if not entry.name.startswith(".")]
     for folder in whole[spared:]:
-        found = _read(folder)
-        if found is None or folder.name.rpartition("-")[2] != _digest(found):
+        if _is_changed(folder):
             edits.keep(folder, shelf.with_name("edited") / folder.name)
     for folder in [*cut, *whole[spared:]]:
         receipt.erase(folder)
+
+
+def changed(shelf: Path) -> set[Path]:
+    """The releases that are no longer as they were put there. Call it with the turn held."""
+    folders = shelf.glob("[!.]*") if shelf.is_dir() else ()
+    return {folder for folder in folders if _OURS.fullmatch(folder.name) and _is_changed(folder)}
+
+
+def _is_changed(folder: Path) -> bool:
+    found = _read(folder)
+    return found is None or folder.name.rpartition("-")[2] != _digest(found)
+
+
+def _whole(told: Delivery, files: Mapping[str, str]) -> dict[str, str]:
+    return {**files, _DELIVERED: told.dump()}
 
 
 def _digest(whole: Mapping[str, str]) -> str:

@@ -250,17 +250,19 @@ def _warn(error: ReefError, kept: Delivery) -> None:
 
 def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     """The places of ``harness_templates``."""
-    folder, serves, told = Path.cwd(), chosen.serves, chosen.told
+    folder, serves, told, files = Path.cwd(), chosen.serves, chosen.told, chosen.files
     token = str(wrapped.home.agent_token)
     secret = wrapped.home.agent_token.read_text().strip()
-    said = rendering.values(told, wrapped.adapter)
+    skills = rendering.listed(files, shelf.named(wrapped.place.shelf, told, files)) if wrapped.mode.listed else ""
+    said = rendering.values(told, wrapped.adapter, skills)
     more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}
     if said["REEF_RULES"]:  # see daemon.store.carried
         more["tag_rules"] = "told"
     headers = declared.headers(run, told.scenario, folder, **more)
+    moves, theirs = "XDG_CACHE_HOME" in wrapped.mode.environment, os.environ.get("XDG_CACHE_HOME")
     return {
         **said,
-        **rendering.models(wrapped.adapter, serves["models"], serves["context"], said),
+        **rendering.models(wrapped.adapter.listing(wrapped.mode), serves["models"], serves["context"], said),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
@@ -269,6 +271,9 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
         "REEF_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config"),
+        # What the commands of an agent see that has a cache folder of its own: the person's, set or not.
+        "REEF_CACHE_HOME": (str(Path.home() / ".cache") if theirs is None else theirs) if moves else None,
+        "REEF_UNSET": "XDG_CACHE_HOME" if moves and theirs is None else "",
         # Where it is installed, for a check, too: what Python compiles then is there for the first run.
         "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),

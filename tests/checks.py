@@ -20,12 +20,13 @@ import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements" / "dev.txt"
 #: pytest's exit status where no test was chosen.
 _NO_TESTS = 5
-#: No half takes so long: one that does hangs, and is ended with the stacks of its threads.
+#: No part takes so long: one that does hangs, and is ended with the stacks of its threads.
 _LONGEST_SECONDS = 3600
 PACKAGES = ("reef_cli", "daemon", "adapters", "recipes", "tests", "bench")
 
@@ -88,12 +89,14 @@ def _checks(python: str, *, fix: bool) -> list[Step]:
 
 
 def _tests(python: str, arguments: list[str], *, slow: bool) -> list[Step]:
-    """Two halves: those that ask the engine compute, the others mostly wait."""
+    """In parts: those that ask the engine compute, the others mostly wait, most of all for real agents."""
+    parts = {"tests": "not engine and not slow", "engine": "engine" if slow else "engine and not slow"}
+    if slow:
+        parts["slow"] = "slow and not engine"
     pytest = (python, "-m", "pytest", "--durations=10", "--durations-min=1")
-    scope = "" if slow else " and not slow"
     return [
-        Step("tests", (*pytest, "-m", f"not engine{scope}", *arguments)),
-        Step("engine", (*pytest, "-o", "cache_dir=.pytest_cache/engine", "-m", f"engine{scope}", *arguments)),
+        Step(name, (*pytest, "-o", f"cache_dir=.pytest_cache/{name}", "-m", chosen, *arguments))
+        for name, chosen in parts.items()
     ]
 
 
@@ -131,32 +134,36 @@ def _run(steps: list[Step], *, stop: bool) -> list[Result]:
 
 
 def _beside(steps: list[Step]) -> list[Result]:
-    """Both at once. What the second says is told once the first has ended."""
+    """All at once. The first is heard; what each other one says is told once those before it have ended."""
     started = time.monotonic()
     codes: dict[Step, tuple[int, float]] = {}
-    with tempfile.NamedTemporaryFile() as told, Path(told.name).open("rb") as said, ExitStack() as stack:
-        running = {
-            step: stack.enter_context(
-                subprocess.Popen(step.command, cwd=ROOT, env=_variables(), stdout=out, stderr=out)
-            )
-            for step, out in zip(steps, (None, told), strict=True)
-        }
+    with ExitStack() as stack:
+        files = {step: stack.enter_context(tempfile.NamedTemporaryFile()) for step in steps[1:]}
+        said = {step: stack.enter_context(Path(file.name).open("rb")) for step, file in files.items()}
+        running = {step: stack.enter_context(_begun(step, files.get(step))) for step in steps}
         print(f"== {' and '.join(step.name for step in steps)}", flush=True)
-        while len(codes) < len(steps):
+        heard = list(steps)
+        while heard:
             time.sleep(0.1)
             for step in running.keys() - codes.keys():
                 if time.monotonic() - started > _LONGEST_SECONDS:
                     running[step].send_signal(signal.SIGABRT)
                 if (code := running[step].poll()) is not None:
                     codes[step] = code, time.monotonic() - started
-                    if step is steps[0]:
-                        print(f"== {steps[-1].name}", flush=True)
-            if steps[0] in codes:
-                shutil.copyfileobj(said, sys.stdout.buffer)
+            if heard[0] in said:
+                shutil.copyfileobj(said[heard[0]], sys.stdout.buffer)
                 sys.stdout.flush()
-    some = any(code != _NO_TESTS for code, _ in codes.values())  # -k may leave none in one of them
+            if heard[0] in codes:
+                heard.pop(0)
+                if heard:
+                    print(f"== {heard[0].name}", flush=True)
+    some = any(code != _NO_TESTS for code, _ in codes.values())  # -k may leave none in some of them
     fine = (0, _NO_TESTS) if some else (0,)
     return [Result(step.name, seconds, code in fine) for step in steps for code, seconds in [codes[step]]]
+
+
+def _begun(step: Step, out: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(step.command, cwd=ROOT, env=_variables(), stdout=out, stderr=out)
 
 
 def _variables() -> dict[str, str]:

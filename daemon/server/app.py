@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapters import script
 from daemon.core.errors import NotFound, ReefError
 from daemon.server import (
     actions,
@@ -44,7 +45,7 @@ from daemon.server import (
     traces,
     watching,
 )
-from daemon.server.auth import Guard
+from daemon.server.auth import SCRIPT, Guard
 from daemon.server.checkouts import Checkouts
 from daemon.server.control import answer
 from daemon.server.inband import InBand
@@ -139,7 +140,7 @@ _routes = [
     Route("/reef/harness/releases/{id}/page", cards.page),
     Route("/reef/harness/versions", install.versions),
     Route("/reef/harness/check", install.check),
-    Route("/reef/harness/install", install.install),
+    Route(SCRIPT, install.install),
     Route("/reef/harness/adapters", install.adapters),
     Route("/reef/harness/proposals", proposals.propose, methods=["POST"]),
     Route("/reef/harness/working", copies.looked, methods=["GET"]),
@@ -202,6 +203,8 @@ def _rendered(error: ReefError, path: str) -> Response:
         said = f"Reef: {error.message}" + (f" ({error.hint})" if error.hint else "")
         body = {"type": "error", "error": {"type": error.kind, "message": said, "code": error.kind, "param": None}}
         return Response(json.dumps(body), error.status, media_type="application/json")
+    if path == SCRIPT:
+        return Response(script.refusal(error), error.status, media_type="text/x-shellscript")
     return answer(error.envelope(), error.status)
 
 

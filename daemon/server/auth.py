@@ -16,11 +16,14 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapters import script
 from daemon.core.errors import ConfigError, Forbidden, ReefError, Unauthorised, UnsupportedMedia
 from daemon.core.paths import Home, write_private
 from daemon.server import address
 from daemon.server.protocol import dated
 
+#: What it answers is piped into a shell, whatever it is.
+SCRIPT: Final = "/reef/harness/install"
 #: Routes an agent's token opens: inference, feedback, and the harness that it is to run. Reading traces and changing
 #: anything needs the control token.
 _AGENT_ROUTES: Final = frozenset(
@@ -34,10 +37,8 @@ _AGENT_ROUTES: Final = frozenset(
         ("POST", "/reef/hook/claude-code"),
         ("GET", "/"),
         ("HEAD", "/"),
-        *(
-            ("GET", f"/reef/harness{path}")
-            for path in ("", "/releases", "/versions", "/install", "/adapters", "/check")
-        ),
+        ("GET", SCRIPT),
+        *(("GET", f"/reef/harness{path}") for path in ("", "/releases", "/versions", "/adapters", "/check")),
     }
 )
 _OPEN_ROUTES: Final = frozenset({"/healthz"})
@@ -198,7 +199,7 @@ def _bare(value: str) -> str:
 
 
 async def refuse(error: ReefError, scope: Scope, send: Send) -> None:
-    """Answer without having read the body, in the shape that the route's clients parse."""
+    """Answer without having read the body, in the shape that the route's clients take."""
     if scope["path"].startswith("/v1/"):
         # error.type is Anthropic's and OpenAI's common name for the kind; a route of neither is told in both's shape.
         kind = {401: "authentication_error", 403: "permission_error"}.get(error.status, "invalid_request_error")
@@ -209,9 +210,10 @@ async def refuse(error: ReefError, scope: Scope, send: Send) -> None:
             body = {"type": "error", **body}
     else:
         body = error.envelope()
-    data = json.dumps(body).encode()
+    piped = scope["path"] == SCRIPT
+    data = (script.refusal(error) if piped else json.dumps(body)).encode()
     headers = [
-        (b"content-type", b"application/json"),
+        (b"content-type", b"text/x-shellscript" if piped else b"application/json"),
         (b"content-length", str(len(data)).encode()),
         (b"connection", b"close"),  # the body was not read
     ]

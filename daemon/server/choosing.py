@@ -13,9 +13,9 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from adapters import active, session
+from adapters import active, agent, session
 from adapters.session import Place
-from daemon.core.errors import Conflict, UsageError
+from daemon.core.errors import Conflict, ReefError, UsageError
 from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Policy
 from daemon.server import published
@@ -70,7 +70,8 @@ async def remove(request: Request) -> Response:
         raise Conflict(f"job {jobs[0]} runs for {scenario!r}", hint=f"reef jobs cancel {jobs[0]}")
     if agents := await read(_wrapped, daemon.home, scenario):
         raise Conflict(
-            f"reef-{agents[0]} runs {scenario!r}", hint=f"reef harness install --adapter {agents[0]} --scenario OTHER"
+            f"{await read(_command, daemon.home, agents[0])} runs {scenario!r}",
+            hint=f"reef harness install --adapter {agents[0]} --scenario OTHER",
         )
     await daemon.working.forget(scenario)
     async with daemon.heads.lock:
@@ -92,6 +93,14 @@ def _wrapped(home: Home, scenario: str) -> list[str]:
             if json.loads(chosen.read_bytes()).get("scenario") == scenario:
                 found.append(chosen.parent.name)
     return sorted(found)
+
+
+def _command(home: Home, name: str) -> str:
+    """What a person calls an agent by; its name where nothing describes it any more."""
+    try:
+        return agent.load(home, name).command
+    except ReefError:
+        return name
 
 
 def _forgotten(home: Home, scenario: str) -> None:

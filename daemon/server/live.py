@@ -45,6 +45,7 @@ class Flight:
         self._text: LiveText | None = None
         self._session: str | None = None
         self._placed = False
+        self._placing = asyncio.Lock()
 
     @contextmanager
     def heard(self) -> Iterator[asyncio.Event]:
@@ -95,11 +96,12 @@ class Flight:
         """What a list says of it."""
         call, who = self._call, self._call.identity
         assert who is not None, "a call without an identity never begins"
-        if not self._placed:
-            self._placed = True
-            with suppress(StoreError):  # the daemon answers all the same
-                parse = call.transcript(b"")
-                self._session = await asyncio.to_thread(store.expected, call.exchange(b""), parse)
+        async with self._placing:  # who asks meanwhile waits for the session, and is not told that there is none
+            if not self._placed:
+                with suppress(StoreError):  # the daemon answers all the same
+                    parse = call.transcript(b"")
+                    self._session = await asyncio.to_thread(store.expected, call.exchange(b""), parse)
+                self._placed = True
         return {
             "receipt": self.receipt,
             "session": self._session,

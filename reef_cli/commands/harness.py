@@ -11,7 +11,7 @@ from adapters.session import Place
 from daemon.core.errors import Conflict, NotFound, ReefError, UsageError
 from daemon.core.locks import locked
 from daemon.core.paths import home, private_directory
-from reef_cli import diagnostics, output, wrapped
+from reef_cli import by_hand, diagnostics, output, wrapped
 from reef_cli.parameters import AsJson, Help
 
 _Which = Annotated[str, Help("Which agent; `reef harness list` names them.")]
@@ -93,7 +93,8 @@ def list_adapters(*, as_json: AsJson = False) -> None:
     whole, wrong = agent.found(home())
     for error in wrong:
         diagnostics.say(error.message)
-    rows = [_row(adapter) for adapter in whole]
+    changed = by_hand.found(home())
+    rows = [{**_row(adapter), "edited": changed.get(adapter.name, [])} for adapter in whole]
     if as_json:
         output.json({"items": rows})
         return
@@ -104,6 +105,7 @@ def list_adapters(*, as_json: AsJson = False) -> None:
             diagnostics.say(f"to run it: {row['command']}")
     if missing := [row["adapter"] for row in rows if row["command"] is None]:
         diagnostics.say(f"not installed yet: reef harness install --adapter {'|'.join(map(str, missing))}")
+    by_hand.tell(changed)
 
 
 def _row(adapter: Adapter) -> dict[str, object]:

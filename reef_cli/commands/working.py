@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from daemon.core.errors import ExitCode, ReefError
 from daemon.core.paths import home
-from reef_cli import diagnostics, names, output
+from reef_cli import by_hand, diagnostics, names, output
 from reef_cli.lifecycle import ensure_daemon
 from reef_cli.parameters import AsJson, Help
 
@@ -45,18 +45,21 @@ def edit(
 
 
 def status(*, scenario: Scenario = None, as_json: AsJson = False) -> int:
-    """Your edits, the proposal they are in, what is wrong with a file, and what both you and a release changed.
+    """Your edits, the proposal they are in, what is wrong with a file, and what both you and a release changed. Named
+    too is what you changed of the files that one agent reads, which no other run takes.
 
     Exit code 1 when something waits for you to put it right.
     """
     items = ensure_daemon(home()).get("/reef/harness/working", scenario=scenario)["items"]
+    changed = by_hand.found(home())
     if as_json:
-        output.json({"items": items})
-    elif not items:
-        diagnostics.say("no working copy yet: reef harness edit")
+        output.json({"items": items, "edited": changed})
     else:
+        if not items:
+            diagnostics.say("no working copy yet: reef harness edit")
         for item in items:
             _show(item)
+        by_hand.tell(changed)
     fine = not any(item["trouble"] or item["conflicts"] or _wrong(item) for item in items)
     return ExitCode.OK if fine else ExitCode.FAILED
 

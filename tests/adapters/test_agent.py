@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from adapters import agent
+from adapters import agent, described, template
 from daemon.core.errors import ConfigError, NotFound
 from daemon.core.paths import Home
 
@@ -31,6 +31,8 @@ def test_every_one_that_comes_with_reef_is_whole(reef_home: Home) -> None:
         assert (adapter.name, adapter.modes.keys() <= set(agent.MODES)) == (name, True)
         commands.add(adapter.command)
         for mode in adapter.modes.values():
+            assert template.places(mode.release, adapter.folder) <= described.OF_RELEASE
+            assert template.places([mode.session, mode.seeds], adapter.folder) <= described.OF_RUN
             for source in [*mode.release.values(), *mode.session.values(), *mode.seeds.values()]:
                 if not isinstance(source, str) and "file" in source:
                     assert (adapter.folder / source["file"]).is_file(), source
@@ -48,6 +50,21 @@ def test_a_persons_own(reef_home: Home) -> None:
     assert (own.version, own.mode("isolated").environment["OTHER"]) == (None, None)
     with pytest.raises(NotFound, match="own has no mode 'overlay'"):
         own.mode("overlay")
+
+
+def test_skills_are_listed_in_rules_that_are_told_anew_each_run(reef_home: Home) -> None:
+    fills = {"environment": {"RULES": "$REEF_RULES"}}
+    modes: list[tuple[dict[str, object], bool]] = [
+        ({**fills}, True),
+        ({"arguments": [{"only": "REEF_RULES", "words": ["--rules", "$REEF_RULES"]}]}, True),
+        ({"session": {"rules.json": {"json": ["$REEF_RULES"]}}}, True),
+        ({"release": {"RULES.md": "$REEF_RULES"}}, False),
+        ({"environment": {"URL": "$REEF_URL"}}, False),
+        ({**fills, "skills": "s"}, False),
+    ]
+    for mode, listed in modes:
+        write(reef_home, "own", json.dumps({**OWN, "modes": {"overlay": mode}}))
+        assert agent.load(reef_home, "own").mode("overlay").listed == listed
 
 
 def test_what_is_no_file_is_none(reef_home: Home) -> None:
@@ -121,3 +138,9 @@ def test_a_version_lacks_what_came_later(reef_home: Home) -> None:
 def test_versions_compare_by_their_numbers() -> None:
     assert agent.numbers("1.10.0-beta.2") > agent.numbers("1.9")
     assert agent.numbers("latest") == ()
+
+
+def test_a_mode_may_list_models_otherwise(reef_home: Home) -> None:
+    codex = agent.load(reef_home, "codex")
+    assert codex.listing(codex.modes["isolated"]) == codex.model
+    assert codex.listing(codex.modes["overlay"]) == {**codex.model, "visibility": "hide"}

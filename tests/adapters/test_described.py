@@ -2,15 +2,24 @@
 
 import copy
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters import described
+from adapters import agent, described, plan, rendering
+from adapters.plan import Choice
+from daemon.core.paths import Home
+from tests.adapters.test_shelf import base
+from tests.fakes import agents, chain
+from tests.fakes.daemon import running_daemon
 
 PI: Any = json.loads((Path(described.__file__).parents[1] / "harness_templates/pi/adapter.json").read_bytes())
 FILES = "modes.isolated.session"
+SERVERS = {"docs": {"command": "docs"}, "far": {"url": "https://far.example"}}
 ENVIRONMENT = "modes.isolated.environment"
 PACKAGE = "installs.0.packages.0"
 
@@ -92,7 +101,12 @@ def test_what_is_missing_is_said(name: str) -> None:
         (ENVIRONMENT, {"A": ["x"]}, f"{ENVIRONMENT}.A: ['x'] is no object"),
         ("modes.isolated.arguments", [{"words": "x"}], "modes.isolated.arguments[0].words: 'x' is no list"),
         ("modes.isolated.arguments", [{"only": "../x", "words": []}], "leads out"),
+        (ENVIRONMENT, {"A": "$REEF_ROOT"}, f"{ENVIRONMENT}.A: '$REEF_ROOT' stands for nothing here"),
+        (ENVIRONMENT, {"A": "$REEF_EACH"}, "'$REEF_EACH' stands for nothing here"),
+        ("modes.isolated.release", {"a": "$REEF_URL"}, "modes.isolated.release.a: '$REEF_URL' stands for nothing here"),
+        ("check", ["$REEF_URL"], "check[0]: '$REEF_URL' stands for nothing here"),
         ("quiet", {"A": None}, "quiet.A: None is no object"),
+        ("modes.isolated.model", "x", "modes.isolated.model: 'x' is no object"),
         ("mcp", {"local": {}}, "mcp.remote is missing"),
         ("thinking", {"low": 1}, "thinking.low: 1 is no text"),
         ("since", {"mcp": "-1"}, "since.mcp: '-1' is no version"),
@@ -115,3 +129,72 @@ def test_what_is_wrong_is_said_with_its_field(place: str, value: object, said: s
     with pytest.raises(ValueError, match=r"\S") as raised:
         described.check(changed(place, value))
     assert said in str(raised.value)
+
+
+def test_a_mode_lists_models_otherwise_only_where_they_are_listed_by_fields() -> None:
+    said = changed("modes.isolated.model", {"shown": False})
+    described.check(said)
+    del said["model"]
+    with pytest.raises(ValueError, match="the fields of model that are others here"):
+        described.check(said)
+
+
+def named(places: frozenset[str], **more: str) -> dict[str, str]:
+    return {**{place: f"${place}" for place in sorted(places)}, **more}
+
+
+def text(places: frozenset[str]) -> str:
+    return " ".join(named(places).values())
+
+
+#: It names all that a description may name, wherever that is.
+WHOLE: dict[str, Any] = {
+    "title": "Own",
+    "command": "reef-own",
+    "summary": "mine",
+    "program": "own",
+    "check": ["Hello"],
+    "installs": [{"version": "1", "packages": [PI["installs"][0]["packages"][0]], "run": [text(described.OF_INSTALL)]}],
+    "quiet": {"QUIET": text(described.OF_QUIET)},
+    "model": named(described.OF_MODEL),
+    "mcp": dict.fromkeys(("local", "remote"), named(described.OF_SERVER, all=text(described.OF_SERVER))),
+    "modes": {
+        "overlay": {
+            "release": {"release.txt": text(described.OF_RELEASE)},
+            "session": {"session.txt": text(described.OF_RUN)},
+            "seeds": {"seed.txt": text(described.OF_RUN)},
+            "skills": "skills",
+            "environment": {"SAYS": text(described.OF_RUN)},
+            "scratch": {"SAYS": text(described.OF_SCRATCH)},
+            "arguments": [text(described.OF_RUN), {"each": "skills", "words": [text(described.OF_EACH)]}],
+        }
+    },
+}
+
+
+def test_whatever_may_be_named_is_filled_in_where_it_stands(reef_home: Home) -> None:
+    (reef_home.root / "adapters").mkdir()
+    (reef_home.root / "adapters" / "own.json").write_text(json.dumps(WHOLE))
+    own = agent.load(reef_home, "own")
+    made = plan.plan(own, reef_home, Choice(mode="overlay"), agents.NODE)
+    shows = "import json, os, sys; print(json.dumps([*sys.argv[1:], os.environ['SAYS']]))"
+    with running_daemon(reef_home):
+        release = chain.approved(reef_home, {**chain.HARNESS, "mcp.json": json.dumps({"mcpServers": SERVERS})})
+        command = agents.wrap(reef_home, "own", [sys.executable, "-c", shows], mode="overlay")
+        ran, checked = (
+            subprocess.run([command], env={**os.environ, **more}, capture_output=True, text=True, check=False)
+            for more in ({}, {"REEF_CHECK": "1"})
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "did not ask Reef" in checked.stderr
+    lies = [path.read_text() for path in reef_home.agents.glob("own/*/**/*.txt")]
+    told = [*json.loads(ran.stdout), *lies, *made.command, made.environment["QUIET"]]
+    assert len(told) == 10
+    assert [one for one in told if "$REEF" in one or not one] == []
+    assert sum(release.id in one for one in told) == 8
+
+
+def test_a_release_says_no_more_than_may_be_named() -> None:
+    own, told = agent.load(Home(Path("/nowhere")), "pi"), base()
+    for files in ({}, chain.HARNESS):
+        assert rendering.values(told._replace(files=files), own).keys() == described.OF_RELEASE

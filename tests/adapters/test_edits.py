@@ -55,6 +55,15 @@ def test_what_stands_in_the_place_of_a_link_is_kept_and_a_file_with_another_text
     assert edits.kept(place.edited) == {place.edited / "run_1"}
 
 
+def test_it_is_told_before_a_start_keeps_it_and_after(place: Place) -> None:
+    directory = ended(place)
+    assert session.edited(place) == []
+    (directory / "own.json").write_text("[]")
+    assert session.edited(place) == [directory / "own.json"]
+    session.sweep(place)
+    assert session.edited(place) == [place.edited / "run_1"]
+
+
 @pytest.mark.parametrize("broken", ["{", None])
 def test_a_run_that_says_nothing_of_its_files_is_swept(place: Place, broken: str | None) -> None:
     directory = ended(place)

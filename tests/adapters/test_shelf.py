@@ -103,6 +103,19 @@ def test_another_scenarios_release_stays(tmp_path: Path) -> None:
     assert not other.exists()
 
 
+def test_a_changed_one_is_told_from_others(tmp_path: Path) -> None:
+    place = tmp_path / "shelf"
+    assert shelf.changed(place) == set()
+    put(place)
+    folder = put(place, base("work"))
+    assert folder == shelf.named(place, base("work"), {"a/b.md": "text\r\n", "c.md": "more"})
+    (place / ".new-cut").mkdir()
+    assert shelf.changed(place) == set()
+    (folder / "c.md").chmod(0o600)
+    (folder / "c.md").write_text("mine")
+    assert shelf.changed(place) == {folder}
+
+
 def test_an_empty_shelf_needs_no_pruning(tmp_path: Path) -> None:
     shelf.prune(tmp_path / "none", set())
     assert not (tmp_path / "none").exists()

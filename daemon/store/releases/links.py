@@ -155,13 +155,10 @@ class Links:
         for found in self._candidates(reader, scenario):
             if found.release.id == id:
                 return commits.verified(reader, found.commit, self._signer.public)
-        mark = id.partition("-")[2]
         if tip.head is not None:
-            told = self._repository.run(
-                "log", "-1", "-E", f"--grep=^Reef-Release: r[0-9]+-{mark}$", "--format=%H", tip.head.commit
-            )
-            if told:
-                return self._proved(reader, scenario, told.decode().strip())
+            name = self._index.marked(scenario, tip.head.commit, id.partition("-")[2])
+            if name is not None:
+                return self._proved(reader, scenario, name)
         raise self._not_found(scenario, id)
 
     def _not_found(self, scenario: str, id: str) -> NotFound:

@@ -1,6 +1,7 @@
 """Scenarios made, changed and removed over HTTP, on a real daemon, restarts included."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,10 +83,26 @@ def test_an_agent_that_ran_a_removed_one_takes_the_next_of_its_name(daemon: Runn
     assert active.load(path, "again") is None
 
 
-def test_what_still_goes_by_it_keeps_it(daemon: RunningDaemon) -> None:
-    place = daemon.home.agents / "pi"
+@pytest.mark.parametrize(("agent", "command"), [("claude-code", "reef-claude"), ("gone", "gone")])
+def test_an_agent_that_runs_it_is_named_as_a_person_calls_it(daemon: RunningDaemon, agent: str, command: str) -> None:
+    daemon.control("POST", "/reef/scenarios", {"name": agent})
+    install(daemon, agent, agent)
+    said = {"kind": "conflict", "message": f"{command} runs '{agent}'"}
+    status, told = daemon.control("DELETE", f"/reef/scenarios/{agent}")
+    assert (status, told["error"]) == (
+        409, {**said, "hint": f"reef harness install --adapter {agent} --scenario OTHER"},
+    )  # fmt: skip
+
+
+def install(daemon: RunningDaemon, agent: str, scenario: str) -> Path:
+    place = daemon.home.agents / agent
     place.mkdir()
-    (place / "install.json").write_text(json.dumps({"scenario": "wrapped"}))
+    (place / "install.json").write_text(json.dumps({"scenario": scenario}))
+    return place
+
+
+def test_what_still_goes_by_it_keeps_it(daemon: RunningDaemon) -> None:
+    place = install(daemon, "pi", "wrapped")
     for name in ("wrapped", "default"):
         daemon.control("POST", "/reef/scenarios", {"name": name})
         status, told = daemon.control("DELETE", f"/reef/scenarios/{name}")

@@ -3,7 +3,9 @@
 import json
 import subprocess
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -134,7 +136,32 @@ def test_the_script_is_the_plan(daemon: RunningDaemon) -> None:
 def test_what_is_refused(daemon: RunningDaemon, path: str, status: int) -> None:
     found, told = ask(daemon, path)
     assert found == status
-    assert told["error"]["hint"]
+    assert "\n  hint: " in piped(told)[1] if "/install" in path else told["error"]["hint"]
+
+
+def piped(text: str) -> tuple[int, str]:
+    """Exit code and stderr of a shell that gets it."""
+    done = subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("name", ["emacs", "$(touch {})", "'; touch {}; '", "`touch {}`", "\n touch {}\n", "\x1b[2J"])
+def test_what_a_shell_gets_of_a_refusal_says_why_and_fails(daemon: RunningDaemon, tmp_path: Path, name: str) -> None:
+    named = name.format(tmp_path / "ran")
+    status, text = ask(daemon, f"/reef/harness/install?adapter={quote(named)}")
+    code, said = piped(text)
+    assert (status, code) == (404, 1)
+    assert said.startswith(f"error: no adapter is called {named[:80]!r}\n  hint: there is: aider, claude-code, ")
+    assert said.isascii()
+    assert "\x1b" not in said
+    assert not (tmp_path / "ran").exists()
+
+
+def test_without_a_token_a_shell_is_told_so_too(daemon: RunningDaemon) -> None:
+    status, text = ask(daemon, "/reef/harness/install?adapter=pi", token="wrong")
+    code, said = piped(text)
+    assert (status, code, said.splitlines()[0]) == (401, 1, "error: no valid token")
 
 
 def test_adapters(daemon: RunningDaemon) -> None:

@@ -1,8 +1,12 @@
 """Calls in flight: what is known of them, and what is kept of what they say."""
 
+import asyncio
 import gc
 import json
+import threading
 import weakref
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -99,6 +103,17 @@ async def test_an_answer_in_one_piece_says_nothing_before_it_is_there() -> None:
     (flight,) = live.since(0)
     await flight.read()
     assert (flight.pieces, flight.cut) == ([], False)
+
+
+async def test_who_asks_while_its_session_is_looked_up_waits_for_it() -> None:
+    live, _, _ = await begun()
+    (flight,) = live.since(0)
+    found = threading.Event()
+    store: Any = SimpleNamespace(expected=lambda *_: found.wait(10) and "ses_1")
+    both = [asyncio.create_task(flight.told(store)) for _ in range(2)]
+    await asyncio.sleep(0)
+    found.set()
+    assert [told["session"] for told in await asyncio.gather(*both)] == ["ses_1", "ses_1"]
 
 
 def test_what_is_not_recorded_and_what_is_no_conversation_is_not_shown() -> None:

@@ -135,6 +135,19 @@ def test_uninstalling_keeps_a_rule_that_a_person_changed_where_the_agent_read_it
     assert [path.read_text() for path in place.edited.rglob("AGENTS.md")] == ["Mine.\n"]
 
 
+def test_what_a_person_changed_where_the_agent_read_it_is_shown(home: Home, reef: Reef) -> None:
+    assert listed(reef)["edited"] == []
+    _edit_rules(home)
+    (path,) = listed(reef)["edited"]
+    assert (Path(path) / "AGENTS.md").read_text() == "Mine.\n"
+    for verb in ("list", "status"):
+        assert f"changed by hand of pi's files, and read by no new run: {path}\n" in reef("harness", verb).err
+    assert reef("harness", "status", "--json").json()["edited"] == {"pi": [path]}
+    agents.run(home)  # which keeps it
+    (kept,) = listed(reef)["edited"]
+    assert Path(kept).is_relative_to(Place(home.agents / "pi").edited)
+
+
 def test_purging_leaves_nothing(home: Home, reef: Reef) -> None:
     _edit_rules(home)
     result = reef("harness", "uninstall", "--purge", "--json")

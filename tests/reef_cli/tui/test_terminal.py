@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 import pytest
 from textual import events
@@ -97,11 +98,12 @@ def until(master: int, wanted: bytes) -> bytes:
 
 
 def press(master: int, key: bytes, wanted: bytes) -> None:
-    """Again and again, as a person would, until it does what it should."""
+    """Again and again, as a person would, until it does what it should; what is drawn meanwhile holds nobody back."""
     seen = b""
     while wanted not in seen:
         os.write(master, key)
-        while wanted not in seen and select.select([master], [], [], 2.0)[0]:
+        again = monotonic() + 2.0
+        while wanted not in seen and select.select([master], [], [], max(0.0, again - monotonic()))[0]:
             seen += os.read(master, 65536)
 
 

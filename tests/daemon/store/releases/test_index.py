@@ -22,6 +22,16 @@ def test_a_job_is_found_in_a_chain_that_grows(releases: Releases) -> None:
     assert index.commit_of("other", first.commit, "job_3") is None
 
 
+def test_a_candidates_mark_is_found_in_a_chain_that_grows(releases: Releases) -> None:
+    first = released(releases, "job_1")
+    index = Index(releases._repository)
+    one, two = first.id.partition("-")[2], released(releases, "job_2", first.id)
+    assert index.marked("default", first.commit or "", one) == first.commit
+    assert index.marked("default", first.commit or "", two.id.partition("-")[2]) is None
+    assert index.marked("default", two.commit or "", two.id.partition("-")[2]) == two.commit
+    assert index.marked("default", two.commit or "", one) == first.commit
+
+
 def test_a_job_of_another_chain_is_none_of_this_one(releases: Releases) -> None:
     first = released(releases, "job_1")
     assert releases._index.commit_of("default", first.commit or "", "job_1") == first.commit
@@ -33,7 +43,7 @@ def test_a_job_of_another_chain_is_none_of_this_one(releases: Releases) -> None:
 def test_a_commit_that_is_gone_is_no_hindrance(releases: Releases) -> None:
     first = released(releases, "job_1")
     index = Index(releases._repository)
-    index._known["default"] = _Walked(["0" * 39 + "1"], {"job_9": "x"})
+    index._known["default"] = _Walked(["0" * 39 + "1"], {"job_9": "x"}, {})
     assert index.commit_of("default", first.commit or "", "job_1") == first.commit
     assert index.commit_of("default", first.commit or "", "job_9") is None
 
