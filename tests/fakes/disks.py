@@ -17,9 +17,11 @@ def small_disk(place: Path, size: str, *, lazy: bool = False) -> Iterator[Path]:
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         place.rmdir()
         pytest.skip("mounting needs root")
-    yield place
-    subprocess.run(["umount", *(["--lazy"] if lazy else []), str(place)], check=True)
-    place.rmdir()
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", *(["--lazy"] if lazy else []), str(place)], check=True)
+        place.rmdir()
 
 
 def make_read_only(place: Path) -> None:
