@@ -75,7 +75,8 @@ class Mode(NamedTuple):
     those to which the agent itself adds, and files that it rewrites: what it puts there stays out of the release.
     ``environment``: None takes a variable away. ``scratch`` is set besides where the agent runs only to be checked: it
     keeps it out of the person's folders. ``own`` are variables of ``environment`` that stay as the person has them
-    where the agent's own key or login goes on to their provider.
+    where the agent's own key or login goes on to their provider. ``model``: fields of an adapter's ``model`` that are
+    others here.
     """
 
     release: Mapping[str, Source] = {}
@@ -89,6 +90,7 @@ class Mode(NamedTuple):
     environment: Mapping[str, Source | None] = {}
     scratch: Mapping[str, Source | None] = {}
     own: tuple[str, ...] = ()
+    model: Mapping[str, Any] = {}
     arguments: tuple[Words, ...] = ()
     listed: bool = False
 
@@ -136,6 +138,10 @@ class Adapter(NamedTuple):
         """Without what that version has not yet."""
         lacks: dict[str, Any] = {name: {} for name, first in self.since.items() if numbers(version) < numbers(first)}
         return self._replace(**lacks)
+
+    def listing(self, mode: Mode) -> Any:
+        """How one of the daemon's models is listed in this mode."""
+        return {**self.model, **mode.model} if mode.model else self.model
 
     def mode(self, name: str, *, keep_keys: bool = False) -> Mode:
         """``keep_keys``: with the agent's own key or login. Raises NotFound for what this agent has not."""

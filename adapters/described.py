@@ -55,6 +55,9 @@ Check = Callable[[str, Any], None]
 def check(said: Any) -> None:
     """Return where the parsed file can be carried out. Raises ValueError that names the field and its value."""
     _fields(_FIELDS, ("title", "command", "summary", "program", "check", "modes"))("", said)
+    for name, mode in said["modes"].items():
+        if "model" in mode and not isinstance(said.get("model"), dict):
+            raise ValueError(f"modes.{name}.model: the fields of model that are others here, and model has none")
 
 
 def _wrong(field: str, value: Any, what: str) -> ValueError:
@@ -262,6 +265,7 @@ _MODE: Final[Mapping[str, Check]] = {
     "environment": _variables(OF_RUN),
     "scratch": _variables(OF_SCRATCH),
     "own": _each(_word()),
+    "model": _map(_word(OF_MODEL), _data(OF_MODEL)),
     "arguments": _each(_argument),
 }
 _INSTALL: Final[Mapping[str, Check]] = {

@@ -31,6 +31,10 @@ _LIST: Final = (
     "Skills are instructions for one kind of task each. Before a task that one of them fits, read its file whole and"
     " follow it; files that it names lie beside it."
 )
+#: Bytes that they may take, and the rules without them, where all is told by a word of a command or a variable: Linux
+#: takes 128 KiB of one (execve(2)).
+_LONGEST_LIST: Final = 32 << 10
+_LONGEST_RULES: Final = 95 << 10
 _DESCRIPTION: Final = re.compile(r"^description:(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
 #: How YAML begins a text of several lines.
 _BLOCK: Final = re.compile(r"[|>][+-]?[1-9]?[+-]? ")
@@ -67,6 +71,7 @@ def values(told: Delivery, adapter: Adapter, skills: str = "") -> dict[str, Any]
 def rendered(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
     """Path → text of the read-only part of a session's configuration."""
     said = values(told, adapter)
+    _check_size(told, said["REEF_RULES"], adapter, mode)
     files = _parts(told, adapter, mode) if told.files else {}
     files |= {name: template.filled(source, said, adapter.folder) for name, source in mode.release.items()}
     made = {path: text for path, text in files.items() if text.strip()}
@@ -76,9 +81,12 @@ def rendered(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
 
 def listed(files: Mapping[str, str], folder: Path) -> str:
     """What an agent that looks for no skills is told of those in ``files``, which are `rendered` and lie in ``folder``:
-    the name of each, what it is for, and where to read it when that comes up. Empty where there are none."""
+    the name of each, what it is for, and where to read it when that comes up; only where they lie, where that would be
+    too long. Empty where there are none."""
     found = {path: text for path, text in sorted(files.items()) if path.endswith(_SKILL)}
     lines = [f"- {path.split('/')[-2]}: {_description(text)} ({folder / path})" for path, text in found.items()]
+    if _size("\n".join(lines)) > _LONGEST_LIST:
+        lines = [f"There are {len(found)}, each with what it is for in its head: {folder}/skills/*{_SKILL}"]
     return "\n".join([_LIST, *lines]) if lines else ""
 
 
@@ -102,16 +110,16 @@ def left_out(told: Delivery, adapter: Adapter, mode: Mode) -> str:
     return f"{what}: {', '.join(found)}" if found else ""
 
 
-def models(adapter: Adapter, names: Sequence[str], context: int, said: Mapping[str, Any]) -> dict[str, Any]:
-    """More values: the daemon's models, and the one that the release names, as this agent's configuration lists them;
-    ``context`` in tokens. ``said``: `values`."""
+def models(form: Any, names: Sequence[str], context: int, said: Mapping[str, Any]) -> dict[str, Any]:
+    """More values: the daemon's models, and the one that the release names, as this agent's configuration lists them in
+    ``form``, see `Adapter.listing`; ``context`` in tokens. ``said``: `values`."""
     wanted = [said["REEF_MODEL"]] if said["REEF_MODEL"] else []
     sizes = {"REEF_MODEL_CONTEXT": context, "REEF_MODEL_OUTPUT": context // 4}
     listed = {}
     for name in (*names, *wanted):
         title = "Reef's default model" if name == _MODEL else name
         own = {**said, **sizes, "REEF_MODEL_ID": name, "REEF_MODEL_TITLE": title}
-        listed[name] = template.in_data(adapter.model, own)
+        listed[name] = template.in_data(form, own)
     return {"REEF_CONTEXT": context, "REEF_MODELS": list(listed.values()), "REEF_MODEL_MAP": listed}
 
 
@@ -138,6 +146,22 @@ def _parts(told: Delivery, adapter: Adapter, mode: Mode) -> dict[str, str]:
         if place is not None:
             files[place] = _as_skill(entry.name, text) if place.endswith(_SKILL) and entry.kind == "prompt" else text
     return files
+
+
+def _check_size(told: Delivery, rules: str, adapter: Adapter, mode: Mode) -> None:
+    """Raises Untrusted, as `_check_places` does."""
+    by_word = "REEF_RULES" in template.places([mode.environment, mode.arguments], adapter.folder)
+    if by_word and _size(rules) > _LONGEST_RULES:
+        raise Untrusted(
+            f"release {told.release_id} is refused: its rules and facts have {_size(rules) >> 10} KB, and"
+            f" {adapter.title} can be told {_LONGEST_RULES >> 10} here",
+            hint="reef harness edit shortens them, reef releases rollback leaves them",
+        )
+
+
+def _size(text: str) -> int:
+    """Bytes, as TOML writes it."""
+    return len(template.toml(text).encode())
 
 
 def _check_places(told: Delivery, files: Mapping[str, str]) -> None:
@@ -181,8 +205,14 @@ def _description(skill: str) -> str:
     words = _BLOCK.sub("", f"{' '.join(found[1].split())} ", count=1).strip() if found else ""
     if words.startswith('"'):
         with suppress(ValueError):
-            return str(json.loads(words))
+            return _visible(str(json.loads(words)))
     return words[1:-1].replace("''", "'") if words[:1] == words[-1:] == "'" else words
+
+
+def _visible(text: str) -> str:
+    from daemon.core.plaintext import marked  # not at import: few texts need its tables
+
+    return marked(" ".join(text.split()))
 
 
 def _server(server: "Server", adapter: Adapter) -> Any:

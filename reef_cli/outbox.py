@@ -17,7 +17,7 @@ from daemon.core.client import Client
 from daemon.core.errors import NotFound, ReefError, Unreachable
 from daemon.core.ids import new_id
 from daemon.core.locks import locked, open_lock, try_lock
-from daemon.core.paths import Home, private_directory, write_private
+from daemon.core.paths import Home, private_directory, sync_folder, write_private
 from reef_cli import diagnostics, output
 
 _LOOKED_AT: Final = 50
@@ -74,7 +74,7 @@ class Outbox:
             private_directory(self._place)
             self._last = max(time.time_ns(), self._last + 1)
             write_private(self._place / f"{self._last:020d}-{os.getpid()}.json", _encoded(entry))
-            _sync(self._place)
+            sync_folder(self._place)
         except OSError as error:
             raise ReefError(f"cannot keep it in {self._place}: {error.strerror}", hint="reef doctor") from error
 
@@ -224,12 +224,3 @@ def _read(path: Path) -> Entry | None:
         return Entry(reports, tuple(told["undo"]), int(told["at_ns"]), pins, bool(told.get("pinned", True)))
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-
-
-def _sync(directory: Path) -> None:
-    """A file is only there after a power cut once its directory is."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -250,11 +250,10 @@ def _warn(error: ReefError, kept: Delivery) -> None:
 
 def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     """The places of ``harness_templates``."""
-    folder, serves, told = Path.cwd(), chosen.serves, chosen.told
+    folder, serves, told, files = Path.cwd(), chosen.serves, chosen.told, chosen.files
     token = str(wrapped.home.agent_token)
     secret = wrapped.home.agent_token.read_text().strip()
-    lie = shelf.named(wrapped.place.shelf, told, chosen.files)
-    skills = rendering.listed(chosen.files, lie) if wrapped.mode.listed else ""
+    skills = rendering.listed(files, shelf.named(wrapped.place.shelf, told, files)) if wrapped.mode.listed else ""
     said = rendering.values(told, wrapped.adapter, skills)
     more = {"adapter": wrapped.adapter.name, "tag_release": told.release_id}
     if said["REEF_RULES"]:  # see daemon.store.carried
@@ -263,7 +262,7 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     moves, theirs = "XDG_CACHE_HOME" in wrapped.mode.environment, os.environ.get("XDG_CACHE_HOME")
     return {
         **said,
-        **rendering.models(wrapped.adapter, serves["models"], serves["context"], said),
+        **rendering.models(wrapped.adapter.listing(wrapped.mode), serves["models"], serves["context"], said),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,

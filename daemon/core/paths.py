@@ -215,6 +215,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sync_folder(folder: Path) -> None:
+    """A file is only there after a power cut once its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Replace ``path`` atomically with ``data``, mode 0600, durable before this returns."""
     import tempfile

@@ -9,7 +9,9 @@ import hmac
 import json
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -68,22 +70,29 @@ class Tokens:
 
 def _token(home: Home, name: str) -> str:
     path = home.agent_token if name == "agent" else home.control_token
-    try:
-        token = path.read_bytes().decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        token = ""
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}", hint=f"move {path} away: a new one is made"
-        ) from error
-    if not token:  # never a token: whoever sends none would match it
-        token = f"reef-{secrets.token_urlsafe(32)}"
-        write_private(path, token.encode())
+    kept = secret(path, lambda: f"reef-{secrets.token_urlsafe(32)}".encode())
+    token = kept.decode("ascii", "replace").strip()
     if not _TOKEN.fullmatch(token):
         raise ConfigError(
             f"{path} holds no token: 16 or more visible characters are one", hint=f"rm {path}: a new one is made"
         )
     return token
+
+
+def secret(path: Path, make: Callable[[], bytes]) -> bytes:
+    """What a private file holds, made on the first start. Raises ConfigError for one that cannot be read."""
+    try:
+        kept = path.read_bytes()
+    except FileNotFoundError:
+        kept = b""
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}", hint=f"move {path} away: a new one is made"
+        ) from error
+    if not kept.strip():  # never a secret: whoever has none would have it
+        kept = make()
+        write_private(path, kept)
+    return kept
 
 
 def header(scope: Scope, name: bytes) -> str | None:

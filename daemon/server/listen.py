@@ -3,7 +3,6 @@
 uvicorn makes its own Unix socket world-writable, so both kinds are bound here and handed over.
 """
 
-import fcntl
 import os
 import resource
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 from daemon.core.config import DEFAULT_PORT, ServerConfig, loopback_only
 from daemon.core.discovery import port_holder
 from daemon.core.errors import Conflict
+from daemon.core.locks import open_lock, try_lock
 from daemon.core.paths import Home
 
 _PORTS_TRIED = 100
@@ -26,15 +26,13 @@ BACKLOG = 512
 @contextmanager
 def only_daemon(home: Home) -> Iterator[None]:
     """Hold the home's daemon lock. Raises Conflict when another daemon has it; a dead one's lock is free by itself."""
-    handle = os.open(home.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    handle = open_lock(home.lock)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(handle):
             raise Conflict(
                 f"another daemon is running on {home.root}",
                 hint="reef stop, then this again; or another REEF_HOME for one beside it",
-            ) from None
+            )
         yield
     finally:
         os.close(handle)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from daemon.core.config import Config
-from daemon.core.errors import ConfigError
-from daemon.core.paths import Home, write_private
+from daemon.core.paths import Home
 from daemon.core.records import Dialect, Message
 from daemon.core.redact import Redactor
 from daemon.core.releases import Candidate, GateResult, Policy, Release
@@ -23,7 +22,7 @@ from daemon.learning.jobs import Incumbent
 from daemon.learning.publish import publish_candidate
 from daemon.server import following, retention
 from daemon.server.announcing import Announcer
-from daemon.server.auth import Tokens
+from daemon.server.auth import Tokens, secret
 from daemon.server.checks import Checks
 from daemon.server.events import Changes
 from daemon.server.fetching import Fetching
@@ -101,7 +100,7 @@ async def running(
     """Open the store and the engines; close them, recorded work first, on the way out. Raises StoreError,
     ConfigError.
     """
-    redactor = Redactor(_redaction_key(home))
+    redactor = Redactor(secret(home.redaction_key, lambda: secrets.token_bytes(32)))
     choices = await asyncio.to_thread(Choices.load, home.scenarios)
     store = await asyncio.to_thread(_opened, home, config, redactor)
     changes = Changes(asyncio.get_running_loop())
@@ -215,19 +214,3 @@ def _seams(store: Store, models: Models, desk: Desk, scenarios: Chosen) -> Seams
         scenarios=scenarios,
         by_itself=scenarios.by_itself,
     )
-
-
-def _redaction_key(home: Home) -> bytes:
-    path = home.redaction_key
-    try:
-        key = path.read_bytes()
-    except FileNotFoundError:
-        key = b""
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read {path}: {error.strerror}", hint=f"move {path} away: a new one is made"
-        ) from error
-    if not key:  # without one, anybody can test a guess against a mark
-        key = secrets.token_bytes(32)
-        write_private(path, key)
-    return key

@@ -12,7 +12,7 @@ from daemon.core.errors import UsageError
 from daemon.core.ids import new_id
 from daemon.core.learning import Check, Task, TaskSet
 from daemon.server.control import answer, body, read, runtime
-from daemon.server.identity import scenario_name
+from daemon.server.releases import scenario_of
 from recipes.tasks import checks
 
 _FIELDS: Final = ("prompt", "check", "set", "critical", "max_tokens")
@@ -31,7 +31,7 @@ async def tasks(request: Request) -> Response:
         raise UsageError(f"limit={limit[:40]!r} is not a number from 1 on", hint="for example limit=50")
     items, cursor = await read(
         runtime(request).store.task_page,
-        _scenario(request),
+        scenario_of(request),
         None if "set" not in query else task_set(query["set"]),
         limit=int(limit),
         before=query.get("before"),
@@ -42,7 +42,7 @@ async def tasks(request: Request) -> Response:
 async def add(request: Request) -> Response:
     """One task, or ``{"tasks": […]}``: all of them or none. ``created`` is false for one that was there already."""
     data = await body(request)
-    scenario = _scenario(request)
+    scenario = scenario_of(request)
     many = data.get("tasks")
     if many is None:
         new = [parse(data, scenario)]
@@ -116,7 +116,3 @@ def _numbered(number: int, data: object, scenario: str) -> Task:
         return parse(data, scenario)
     except UsageError as error:
         raise UsageError(f"task {number}: {error.message}; none was added", hint=error.hint) from None
-
-
-def _scenario(request: Request) -> str:
-    return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))

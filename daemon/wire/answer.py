@@ -54,6 +54,22 @@ def cost_in(usage: dict[str, Any]) -> float | None:
     return cost + (_dollars(details.get("upstream_inference_cost")) or 0.0)
 
 
+def usage_of(usage: dict[str, Any], prompt: str = "prompt", completion: str = "completion") -> Usage:
+    """OpenAI's counts, whose names begin so: ``prompt_tokens``, ``prompt_tokens_details``."""
+
+    def count(values: object, name: str) -> int:
+        value = values.get(name) if isinstance(values, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else 0
+
+    return Usage(
+        prompt=count(usage, f"{prompt}_tokens"),
+        completion=count(usage, f"{completion}_tokens"),
+        cached=count(usage.get(f"{prompt}_tokens_details"), "cached_tokens"),
+        reasoning=count(usage.get(f"{completion}_tokens_details"), "reasoning_tokens"),
+        cost=cost_in(usage),
+    )
+
+
 def _dollars(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MOST_DOLLARS:
         return None

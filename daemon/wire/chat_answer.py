@@ -6,9 +6,8 @@ Tolerates what OpenAI-compatible servers do: `message` in a chunk, content as a 
 
 from typing import Any, Final
 
-from daemon.core.records import Usage
 from daemon.wire import jsontext
-from daemon.wire.answer import MOST_TOKENS, Answer, cost_in, problem_in
+from daemon.wire.answer import Answer, problem_in, usage_of
 from daemon.wire.chat_calls import ChatCalls, is_more_of_one
 
 #: Fields of a delta whose text is added to what came before.
@@ -103,17 +102,3 @@ def _last(written: str) -> str:
         if value is not None and written.strip() and written.count("}{"):
             return jsontext.text(value)
     return written
-
-
-def usage_of(usage: dict[str, Any]) -> Usage:
-    def count(values: object, name: str) -> int:
-        value = values.get(name) if isinstance(values, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else 0
-
-    return Usage(
-        prompt=count(usage, "prompt_tokens"),
-        completion=count(usage, "completion_tokens"),
-        cached=count(usage.get("prompt_tokens_details"), "cached_tokens"),
-        reasoning=count(usage.get("completion_tokens_details"), "reasoning_tokens"),
-        cost=cost_in(usage),
-    )

@@ -14,8 +14,7 @@ from daemon.core.generation import (
 )
 from daemon.core.records import Usage
 from daemon.wire import seal
-from daemon.wire.answer import problem_in
-from daemon.wire.chat_answer import usage_of
+from daemon.wire.answer import problem_in, usage_of
 from daemon.wire.chat_calls import ChatCall, ChatCalls
 from daemon.wire.reader import CallOrder, broke_off, failed
 

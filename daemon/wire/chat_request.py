@@ -4,7 +4,7 @@
 reads them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from daemon.core.errors import BadRequest
@@ -34,7 +34,7 @@ _ROLES: Final[dict[str, Role]] = {
 }
 _TEXTS: Final = ("text", "input_text", "output_text")
 _READABLE: Final = (*_TEXTS, "refusal", "image_url", "thinking", "reasoning")
-_NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
 def message(value: object, where: str = "message") -> Message:
@@ -116,9 +116,7 @@ def parse(body: bytes) -> ChatRequest:
         raise wrong("n", "1: this engine gives one answer a request", fields.raw["n"])
     tools = _tools(fields)
     choice, allowed = _tool_choice(fields)
-    if allowed is not None:
-        tools = tuple(tool for tool in tools if tool.name in allowed)
-    check_choice(choice, tools)
+    tools = offered(tools, choice, allowed)
     options = fields.inner("stream_options")
     return ChatRequest(
         model=fields.text("model") or "default",
@@ -129,7 +127,7 @@ def parse(body: bytes) -> ChatRequest:
         sampling=_sampling(fields),
         stream=fields.flag("stream") or False,
         include_usage=bool(options and options.flag("include_usage")),
-        response_schema=_response_schema(fields),
+        response_schema=response_schema(fields.inner("response_format")),
         effort=fields.text("reasoning_effort"),
         cache_key=fields.text("prompt_cache_key"),
     )
@@ -172,7 +170,7 @@ def _tools(fields: Fields) -> tuple[Tool, ...]:
         if function is None or not name:
             raise wrong(f"tools.{i}.function.name", "a name", None)
         parameters = function.inner("parameters")
-        schema = parameters.raw if parameters and parameters.raw else _NO_ARGUMENTS
+        schema = parameters.raw if parameters and parameters.raw else NO_ARGUMENTS
         tools.append(Tool(name, function.text("description") or "", schema))
     return tuple(tools)
 
@@ -203,16 +201,18 @@ def _function_name(fields: Fields) -> str:
     return name
 
 
-def check_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> None:
-    """Raises BadRequest when the choice forces a tool that is not on offer."""
+def offered(tools: Iterable[Tool], choice: ToolChoice, allowed: set[str] | None = None) -> tuple[Tool, ...]:
+    """The tools that are allowed. Raises BadRequest when the choice forces one that is not on offer."""
+    tools = tuple(tool for tool in tools if allowed is None or tool.name in allowed)
     if choice.mode == "required" and not tools:
         raise BadRequest("tool_choice: a tool is required, and tools offers none")
     if choice.mode == "named" and choice.name not in [tool.name for tool in tools]:
         raise BadRequest(f"tool_choice: no tool is called {choice.name!r}")
+    return tools
 
 
-def _response_schema(fields: Fields) -> Mapping[str, Any] | None:
-    wanted = fields.inner("response_format")
+def response_schema(wanted: Fields | None) -> Mapping[str, Any] | None:
+    """What an answer must be; {}: any JSON. Raises BadRequest."""
     kind = wanted.text("type") if wanted else None
     if wanted is None or kind in (None, "text"):
         return None
@@ -221,4 +221,4 @@ def _response_schema(fields: Fields) -> Mapping[str, Any] | None:
     if kind == "json_schema":
         schema = (wanted.inner("json_schema") or wanted).inner("schema")
         return schema.raw if schema else {}
-    raise wrong("response_format.type", "text, json_object or json_schema", kind)
+    raise wrong(wanted.at("type"), "text, json_object or json_schema", kind)

@@ -24,7 +24,7 @@ from daemon.core.records import (
 )
 from daemon.wire import jsontext, seal
 from daemon.wire.canonical import system_texts
-from daemon.wire.chat_request import check_choice
+from daemon.wire.chat_request import NO_ARGUMENTS, offered
 from daemon.wire.fields import Fields, read_object, wrong
 from daemon.wire.parts import encoded_image, linked_image, result, unknown
 
@@ -91,14 +91,12 @@ def parse(body: bytes) -> ChatRequest:
     items = fields.items("messages")
     if not items:
         raise BadRequest("messages: at least one message is needed")
-    tools = _tools(fields)
-    choice = fields.inner("tool_choice")
+    tools, choice = _tools(fields), fields.inner("tool_choice")
     chosen = _tool_choice(choice)
-    check_choice(chosen, tools)
     return ChatRequest(
         model=fields.text("model") or "default",
         messages=(*_system(fields), *_messages(items)),
-        tools=tools,
+        tools=offered(tools, chosen),
         tool_choice=chosen,
         parallel_tool_calls=_parallel(choice),
         sampling=Sampling(
@@ -178,8 +176,7 @@ def _tools(fields: Fields) -> tuple[Tool, ...]:
         name = tool.text("name")
         if not name:
             raise wrong(f"tools.{i}.name", "a name", name)
-        none: Mapping[str, Any] = {"type": "object", "properties": {}}
-        tools.append(Tool(name, tool.text("description") or "", schema.raw if schema and schema.raw else none))
+        tools.append(Tool(name, tool.text("description") or "", schema.raw if schema and schema.raw else NO_ARGUMENTS))
     return tuple(tools)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from daemon.core.errors import NotSupported
 from daemon.core.records import ChatRequest, Message, Text, Transcript, Usage
-from daemon.wire import canonical, chat_answer, jsontext
+from daemon.wire import canonical, jsontext
+from daemon.wire.answer import usage_of
 from daemon.wire.base import Peek, Redact, Renderer
 from daemon.wire.encoding import Undecodable, decoded
 from daemon.wire.errors import CHAT_TYPES
@@ -76,7 +77,7 @@ class Other:
             root=canonical.digest([]),
             answer=None,
             response=kept,
-            usage=chat_answer.usage_of(usage) if isinstance(usage, dict) else Usage(),
+            usage=usage_of(usage) if isinstance(usage, dict) else Usage(),
             model=model if isinstance(model, str) else None,
             redacted=secrets + more,
             note="; ".join(notes) or None,

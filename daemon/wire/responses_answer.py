@@ -5,8 +5,7 @@ Items that are done are taken as they are. What a stream broke off is kept as fa
 
 from typing import Any, Final
 
-from daemon.core.records import Usage
-from daemon.wire.answer import MOST_TOKENS, Answer, cost_in, problem_in
+from daemon.wire.answer import Answer, problem_in, usage_of
 
 #: Delta event → (kind of the item, where its text goes).
 _DELTAS: Final = {
@@ -67,7 +66,7 @@ class ResponsesAssembler:
         if isinstance(model := response.get("model"), str):
             self._answer.model = model
         if isinstance(usage := response.get("usage"), dict):
-            self._answer.usage = _usage(usage)
+            self._answer.usage = usage_of(usage, "input", "output")
         if problem := problem_in("", response):
             self._answer.problem = problem
         if not final:
@@ -109,17 +108,3 @@ def _so_far(item: dict[str, Any], texts: dict[tuple[str, int | None], str]) -> d
 def _number(data: dict[str, Any], name: str) -> int | None:
     value = data.get(name)
     return value if isinstance(value, int) else None
-
-
-def _usage(usage: dict[str, Any]) -> Usage:
-    def count(values: object, name: str) -> int:
-        value = values.get(name) if isinstance(values, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else 0
-
-    return Usage(
-        prompt=count(usage, "input_tokens"),
-        completion=count(usage, "output_tokens"),
-        cached=count(usage.get("input_tokens_details"), "cached_tokens"),
-        reasoning=count(usage.get("output_tokens_details"), "reasoning_tokens"),
-        cost=cost_in(usage),
-    )

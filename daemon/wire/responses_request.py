@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from daemon.core.errors import BadRequest
 from daemon.core.records import ChatRequest, Message, Sampling, Text, Tool, ToolChoice
-from daemon.wire.chat_request import check_choice
+from daemon.wire.chat_request import NO_ARGUMENTS, offered, response_schema
 from daemon.wire.fields import Fields, read_object, wrong
 from daemon.wire.responses_items import full, is_answer, message
 
 #: Items that say something to another engine. The rest (what the vendor's servers did, what only it can read) is
 #: skipped: it must not end a conversation that moved.
 _ITEMS: Final = ("message", "reasoning", "function_call", "custom_tool_call", "local_shell_call", "item_reference")
-_NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 _READABLE: Final = ("input_text", "output_text", "text", "input_image", "refusal", "summary_text", "reasoning_text")
 
 
@@ -28,22 +27,19 @@ def parse(body: bytes) -> ChatRequest:
     messages = _messages(fields)
     if not messages:
         raise BadRequest("input: at least one item is needed")
-    tools = tuple(_tools(fields.items("tools"), "tools", ""))
+    tools = _tools(fields.items("tools"), "tools", "")
     choice, allowed = _tool_choice(fields)
-    if allowed is not None:
-        tools = tuple(tool for tool in tools if tool.name in allowed)
-    check_choice(choice, tools)
-    reasoning = fields.inner("reasoning")
+    reasoning, text = fields.inner("reasoning"), fields.inner("text")
     return ChatRequest(
         model=fields.text("model") or "default",
         messages=(*_instructions(fields), *messages),
-        tools=tools,
+        tools=offered(tools, choice, allowed),
         tool_choice=choice,
         parallel_tool_calls=fields.flag("parallel_tool_calls"),
         sampling=_sampling(fields),
         stream=fields.flag("stream") or False,
         include_usage=True,
-        response_schema=_response_schema(fields),
+        response_schema=response_schema(text.inner("format") if text else None),
         effort=reasoning.text("effort") if reasoning else None,
         cache_key=fields.text("prompt_cache_key"),
     )
@@ -118,7 +114,7 @@ def _tool(tool: Fields, namespace: str, *, custom: bool) -> Tool:
     if custom:
         return Tool(full(name, namespace), description, _free_text(tool), custom=True, namespace=namespace)
     parameters = tool.inner("parameters")
-    schema = parameters.raw if parameters and parameters.raw else _NO_ARGUMENTS
+    schema = parameters.raw if parameters and parameters.raw else NO_ARGUMENTS
     return Tool(full(name, namespace), description, schema, strict=tool.flag("strict") or False, namespace=namespace)
 
 
@@ -145,17 +141,3 @@ def _tool_choice(fields: Fields) -> tuple[ToolChoice, set[str] | None]:
     if choice.text("type") in ("function", "custom") and (name := choice.text("name")):
         return ToolChoice("named", full(name, choice.text("namespace"))), None
     raise wrong("tool_choice", "auto, none, required or a function", value)
-
-
-def _response_schema(fields: Fields) -> Mapping[str, Any] | None:
-    text = fields.inner("text")
-    wanted = text.inner("format") if text else None
-    kind = wanted.text("type") if wanted else None
-    if wanted is None or kind in (None, "text"):
-        return None
-    if kind == "json_object":
-        return {}
-    if kind == "json_schema":
-        schema = wanted.inner("schema")
-        return schema.raw if schema else {}
-    raise wrong("text.format.type", "text, json_object or json_schema", kind)

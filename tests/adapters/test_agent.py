@@ -138,3 +138,9 @@ def test_a_version_lacks_what_came_later(reef_home: Home) -> None:
 def test_versions_compare_by_their_numbers() -> None:
     assert agent.numbers("1.10.0-beta.2") > agent.numbers("1.9")
     assert agent.numbers("latest") == ()
+
+
+def test_a_mode_may_list_models_otherwise(reef_home: Home) -> None:
+    codex = agent.load(reef_home, "codex")
+    assert codex.listing(codex.modes["isolated"]) == codex.model
+    assert codex.listing(codex.modes["overlay"]) == {**codex.model, "visibility": "hide"}

@@ -106,6 +106,7 @@ def test_what_is_missing_is_said(name: str) -> None:
         ("modes.isolated.release", {"a": "$REEF_URL"}, "modes.isolated.release.a: '$REEF_URL' stands for nothing here"),
         ("check", ["$REEF_URL"], "check[0]: '$REEF_URL' stands for nothing here"),
         ("quiet", {"A": None}, "quiet.A: None is no object"),
+        ("modes.isolated.model", "x", "modes.isolated.model: 'x' is no object"),
         ("mcp", {"local": {}}, "mcp.remote is missing"),
         ("thinking", {"low": 1}, "thinking.low: 1 is no text"),
         ("since", {"mcp": "-1"}, "since.mcp: '-1' is no version"),
@@ -128,6 +129,14 @@ def test_what_is_wrong_is_said_with_its_field(place: str, value: object, said: s
     with pytest.raises(ValueError, match=r"\S") as raised:
         described.check(changed(place, value))
     assert said in str(raised.value)
+
+
+def test_a_mode_lists_models_otherwise_only_where_they_are_listed_by_fields() -> None:
+    said = changed("modes.isolated.model", {"shown": False})
+    described.check(said)
+    del said["model"]
+    with pytest.raises(ValueError, match="the fields of model that are others here"):
+        described.check(said)
 
 
 def named(places: frozenset[str], **more: str) -> dict[str, str]:

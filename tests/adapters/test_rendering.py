@@ -1,11 +1,13 @@
 """A release's tree as agents read it: each kind in its place, refused where it is none."""
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters import agent, rendering
+from adapters import agent, rendering, template
 from adapters.agent import Adapter, Mode
 from daemon.core import harness
 from daemon.core.errors import Untrusted
@@ -127,18 +129,18 @@ def test_servers_in_the_agents_words() -> None:
 
 
 def test_models_are_listed_with_their_window() -> None:
-    told = rendering.models(PI, ["default", "scripted"], 4096, values({}))
+    told = rendering.models(PI.model, ["default", "scripted"], 4096, values({}))
     listed = [("default", 4096), ("scripted", 4096)]
     assert [(model["id"], model["contextWindow"]) for model in told["REEF_MODELS"]] == listed
     assert told["REEF_MODEL_MAP"]["scripted"] == told["REEF_MODELS"][1]
-    assert rendering.models(PI._replace(model="$REEF_MODEL_ID"), ["a"], 1, values({}))["REEF_MODELS"] == ["a"]
+    assert rendering.models("$REEF_MODEL_ID", ["a"], 1, values({}))["REEF_MODELS"] == ["a"]
 
 
 def test_the_model_that_a_release_names_is_listed_too() -> None:
     said = values({"config.json": '{"model": "big", "thinking": "low"}'})
-    told = rendering.models(PI, ["default", "other"], 1, said)["REEF_MODELS"]
+    told = rendering.models(PI.model, ["default", "other"], 1, said)["REEF_MODELS"]
     assert [(model["id"], model["reasoning"]) for model in told] == [("default", True), ("other", True), ("big", True)]
-    assert len(rendering.models(PI, ["default", "big"], 1, said)["REEF_MODELS"]) == 2
+    assert len(rendering.models(PI.model, ["default", "big"], 1, said)["REEF_MODELS"]) == 2
 
 
 EVERYTHING = {
@@ -196,6 +198,7 @@ def test_an_agent_that_looks_for_no_skills_is_told_where_they_lie() -> None:
     [
         ("description: Say hello: twice.", "Say hello: twice."),
         ('description: "Say \\"hello\\"."', 'Say "hello".'),
+        ('description: "Say\\n- other: \\u0000\\ud800"', "Say - other: ⟨U+0000⟩⟨U+D800⟩"),
         ("description: 'It''s a greeting.'", "It's a greeting."),
         ("description: >-\n  Say\n  hello.\ntriggers: [hi]", "Say hello."),
         ("description: Say\n  hello.", "Say hello."),
@@ -206,6 +209,30 @@ def test_what_a_skill_is_for_is_told_on_a_line(head: str, told: str) -> None:
     text = f"---\nname: greet\n{head}\n---\ndescription: of something else\n"
     (line,) = rendering.listed({"skills/greet/SKILL.md": text}, Path("/x")).splitlines()[1:]
     assert line == f"- greet: {told} (/x/skills/greet/SKILL.md)"
+
+
+def test_of_too_many_skills_it_is_told_where_they_lie() -> None:
+    head = f"description: {'word ' * 200}"
+    files = {f"skills/skill-{n}/SKILL.md": f"---\nname: skill-{n}\n{head}\n---\n" for n in range(150)}
+    told = rendering.listed(files, Path("/x"))
+    assert told.splitlines()[1:] == ["There are 150, each with what it is for in its head: /x/skills/*/SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("codex", "overlay"), ("hermes", "isolated"), ("mini-swe-agent", "isolated"), ("qwen-code", "overlay")],
+)
+def test_rules_that_no_command_takes_are_refused(name: str, mode: str) -> None:
+    """Of both at their longest a system makes a command and a variable."""
+    adapter = agent.load(Home(Path("/nowhere")), name)
+    facts = {f"memory/f{n}.md": "é\n" * 4_600 for n in range(5)}
+    rendered(facts, adapter, adapter.mode(mode))
+    rules = rendering.values(base()._replace(files=facts), adapter, "\n" * (31 << 10) + ".")["REEF_RULES"]
+    words = ["true", f"developer_instructions={template.toml(rules)}"]
+    subprocess.run(words, env={**os.environ, "HERMES_EPHEMERAL_SYSTEM_PROMPT": rules}, check=True)
+    with pytest.raises(Untrusted, match=rf"its rules and facts have \d+ KB, and {adapter.title} can be told 95 here"):
+        rendered({**facts, "rules.md": "More.\n" * 2_000}, adapter, adapter.mode(mode))
+    assert rendered({**facts, "rules.md": "More.\n" * 2_000})["AGENTS.md"].startswith("More.")
 
 
 def test_a_prompt_leaves_a_skill_of_its_name_alone() -> None:

@@ -68,14 +68,16 @@ class Case(NamedTuple):
 
 
 @contextmanager
-def installed(home: Home, user: Path, name: str, mode: ModeName, **choice: Any) -> Iterator[Case]:
-    """What an install leaves, and a daemon for it. ``choice``: more of `Choice`."""
+def installed(
+    home: Home, user: Path, name: str, mode: ModeName, *, dialects: str | None = None, **choice: Any
+) -> Iterator[Case]:
+    """What an install leaves, and a daemon for it, whose provider speaks ``dialects``. ``choice``: more of `Choice`."""
     tested = CODEX if name == "codex" else agents.AGENTS[name]
     command = put(home, name, Choice(mode=mode, **choice), tested)
     (user / "project").mkdir(parents=True, exist_ok=True)
     with running_provider(TASK) as provider:
         provider.reply = tested.script
-        config = provider.config(key="env:REEF_TEST_KEY")
+        config = provider.config(key="env:REEF_TEST_KEY", **({"dialects": dialects} if dialects else {}))
         with running_daemon(home, config, environment={"REEF_TEST_KEY": "k"}) as daemon:
             yield Case(daemon, provider, tested, command, user)
 

@@ -165,7 +165,7 @@ class World:
         """
         most = max(left[kind] / KILLS[kind] for kind in left)
         due = [kind for kind in +left if left[kind] / KILLS[kind] > most - LEAD]
-        found = until(lambda: [kind for kind in due if self.may_die(kind)], f"one of {due}", 300)
+        found = until(lambda: [kind for kind in due if self.may_die(kind)], f"one of {due}")
         kind = chance.choice(found)
         time.sleep(chance.random() * delay)
         pid = VICTIMS[kind](self.daemon.process.pid)
@@ -239,9 +239,9 @@ def test_the_loop_survives_kills_of_all_its_processes(reef_home: Home, model_pat
     chance, began = random.Random(seed), time.monotonic()
     print(f"seed {seed}")
     with world(reef_home, free_port, model_path) as loop_world:
-        until(lambda: loop.trainer_of(loop_world.daemon.process.pid), "real training", 300)
+        until(lambda: loop.trainer_of(loop_world.daemon.process.pid), "real training")
         loop_world.kill_all(Counter(EARNEST), chance, 4)
-        until(lambda: loop_world.jobs()[-1]["state"] in ("done", "failed"), "the end of real training", 300)
+        until(lambda: loop_world.jobs()[-1]["state"] in ("done", "failed"), "the end of real training")
         print(f"{time.monotonic() - began:.0f} s: {loop_world.jobs()[-1]['message']}")
         loop_world.text = "small"
         loop_world.kill_all(Counter(KILLS) - Counter(EARNEST), chance, 1.5)
@@ -260,10 +260,10 @@ def learned_after_all(world: World) -> str:
         return bool(head and head["weights"]) and not world.open_jobs()
 
     world.done.set()
-    until(lambda: not world.open_jobs(), "the end of what was open", 300)
+    until(lambda: not world.open_jobs(), "the end of what was open")
     world.go_back()
     world.say(0)
-    until(released, "a release after all", 300)
+    until(released, "a release after all")
     answer = world.ask("a fresh question?")
     assert answer is not None
     status = world.daemon.get("/reef/status")

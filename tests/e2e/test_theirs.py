@@ -182,9 +182,9 @@ def test_kept_apart_it_neither_reads_nor_changes_the_persons(
 
 
 @pytest.mark.parametrize("mode", ["isolated", "overlay"])
-def test_a_model_that_codex_lists_is_one_that_reef_answers(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
-    """BUGS B096 and B109: Codex's /model shows its vendor's, whatever a server has. Who takes one gets Reef's release
-    and is answered, and the provider is asked by that name.
+def test_a_model_that_codex_knows_is_one_that_reef_answers(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
+    """BUGS B096 and B109: who takes one of its vendor's gets Reef's release and is answered, and the provider is asked
+    by that name.
     """
     with installed(reef_home, tmp_path / "user", "codex", mode) as case:
         release = chain.publish(reef_home)

@@ -70,7 +70,7 @@ _CODEX: Any = {
     "task": ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"),
     "again": ("exec", "resume", "--last"),
     "terminal": (),
-    "ready": "Ask Codex to do anything",
+    "ready": " \u00b7 ",  # below its prompt, which is there before it asks about hooks
     "keys": (("Trust this folder", "Enter"), ("\u203a 1. Review hooks", "2"), ("\u203a 2. Trust all", "Enter")),
     "good": "reef-good",
     "script": CODEX.script,

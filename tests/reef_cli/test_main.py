@@ -13,6 +13,7 @@ from daemon.core.paths import Home
 from reef_cli import main as main_module
 from reef_cli.commands import COMMANDS
 from reef_cli.main import main
+from tests.fakes.disks import make_read_only, small_disk
 from tests.reef_cli.conftest import Reef
 
 ROOT = Path(__file__).parents[2]
@@ -139,17 +140,12 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
     """A home on a file system that is read-only by now."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting needs root")
-    home = Home(place / "home")
-    home.prepare()
-    home.lock.touch(0o600)
-    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
-    yield home.root
-    subprocess.run(["umount", str(place)], check=True)
+    with small_disk(tmp_path / "disk", "8m") as place:
+        home = Home(place / "home")
+        home.prepare()
+        home.lock.touch(0o600)
+        make_read_only(place)
+        yield home.root
 
 
 def test_a_home_that_is_read_only_is_named(read_only: Path) -> None:

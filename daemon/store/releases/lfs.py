@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from daemon.core.errors import BadWeights
-from daemon.core.paths import NotPlain, open_plain
+from daemon.core.paths import NotPlain, open_plain, sync_folder
 from daemon.store.releases.git import store_error
-from daemon.store.releases.objects import sync_folder
 
 ATTRIBUTES: Final = b"".join(b"*.%s filter=lfs diff=lfs merge=lfs -text\n" % kind for kind in (b"gguf", b"safetensors"))
 _SUFFIXES: Final = (".gguf", ".safetensors")

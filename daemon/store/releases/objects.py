@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from daemon.core.errors import StoreError, Untrusted
+from daemon.core.paths import sync_folder
 from daemon.store.releases.git import INSTALL, Repository, environment, store_error
 
 _FILE_MODE: Final = "100644"
@@ -98,14 +99,6 @@ def write_new(path: Path, data: bytes, temporary: Path) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Reader:

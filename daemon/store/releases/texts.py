@@ -15,7 +15,7 @@ import yaml
 from daemon.core import harness, playbook
 from daemon.core.errors import RecipeError
 from daemon.core.harness import BELOW, Entry, Kind
-from daemon.core.plaintext import hidden
+from daemon.core.plaintext import hidden, invisible
 from daemon.store.releases import lfs
 
 _SKILL_FILE: Final = "SKILL.md"
@@ -117,9 +117,14 @@ def _head(path: str, text: str) -> Any:
     """What stands between the two lines of ``---`` at the beginning; None without them."""
     found = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     try:
-        return yaml.safe_load(found[1]) if found else None
+        head = yaml.safe_load(found[1]) if found else None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RecipeError(f"harness/{path}: its head is not YAML: {error}") from None
+    for value in head.values() if isinstance(head, dict) else ():
+        for said in value if isinstance(value, list) else [value]:
+            if char := invisible(str(said), keep="\n\t"):  # which YAML can write as \\u202E
+                raise RecipeError(f"harness/{path}: its head says the hidden character {char}")
+    return head
 
 
 def _check_prompt(path: str, text: str) -> None:

@@ -65,7 +65,7 @@ class Bench:
         )
         return over
 
-    async def until(self, true: Any, seconds: float = 60.0) -> Any:
+    async def until(self, true: Any, seconds: float = 600.0) -> Any:
         async with asyncio.timeout(seconds):
             while not (found := true()):
                 await asyncio.sleep(0.02)

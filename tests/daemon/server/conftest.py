@@ -1,6 +1,7 @@
 """A provider that a module's tests share, and a daemon on it; each test finds the provider as it began.
 
-A module says what its provider answers (``TURNS``), or has a ``daemon`` of its own on ``one_provider``.
+A module says what its provider answers (``TURNS``) and how its daemon is configured (``CONFIG``, where ``$URL`` is
+the provider's), or has a ``daemon`` of its own.
 """
 
 from collections.abc import Iterator
@@ -31,8 +32,9 @@ def provider(one_provider: Provider) -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, one_provider.config()) as running:
+def daemon(request: pytest.FixtureRequest, module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
+    config = getattr(request.module, "CONFIG", "").replace("$URL", one_provider.url) or one_provider.config()
+    with running_daemon(module_home, config) as running:
         yield running
 
 

@@ -2,20 +2,15 @@
 
 import json
 import socket
-from collections.abc import Iterator
 
 import pytest
 
 from daemon.core.errors import ConfigError
 from daemon.core.paths import Home
 from daemon.server.auth import Tokens
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home) as running:
-        yield running
+CONFIG = "server: {port: 0}"
 
 
 def head(daemon: RunningDaemon, lines: list[str], *, path: str = "/v1/chat/completions", method: str = "POST") -> str:

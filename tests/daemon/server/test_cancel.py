@@ -3,13 +3,11 @@
 import json
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.daemon import RunningDaemon, until
 from tests.fakes.provider import Fault, Provider, Turn
 
 ROUTES = {
@@ -29,20 +27,15 @@ EVERY = pytest.mark.parametrize(("route", "model"), KINDS, ids=[f"{route}-{model
 TURNS = (Turn("one two three four five six seven eight nine ten " * 20),)
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    url = f"{one_provider.url}/v1"
-    config = f"""
-server: {{port: 0}}
+CONFIG = """
+server: {port: 0}
 engine: all
 engines:
-  all: {{base_url: "{url}", dialects: [chat, messages, responses]}}
-  chat: {{base_url: "{url}", dialects: chat}}
-  messages: {{base_url: "{url}", dialects: messages, api: anthropic}}
-models: {{same: all, other-chat: messages, "other-*": chat}}
+  all: {base_url: "$URL/v1", dialects: [chat, messages, responses]}
+  chat: {base_url: "$URL/v1", dialects: chat}
+  messages: {base_url: "$URL/v1", dialects: messages, api: anthropic}
+models: {same: all, other-chat: messages, "other-*": chat}
 """
-    with running_daemon(module_home, config) as running:
-        yield running
 
 
 def begin(daemon: RunningDaemon, route: str, model: str, *, stream: bool) -> socket.socket:

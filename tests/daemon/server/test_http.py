@@ -6,16 +6,15 @@ import socket
 import subprocess
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 import zstandard
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Fault, Provider, Turn, running_provider
+from tests.fakes.daemon import RunningDaemon
+from tests.fakes.provider import Fault, Provider, Turn
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
@@ -27,32 +26,15 @@ ENCODERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def one_provider() -> Iterator[Provider]:
-    with running_provider((Turn("An answer."),)) as running:
-        yield running
-
-
-@pytest.fixture
-def provider(one_provider: Provider) -> Iterator[Provider]:
-    one_provider.requests.clear()
-    yield one_provider
-    one_provider.faults.clear()
-    one_provider.echo, one_provider.gzip = False, False
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    config = f"""
-server: {{port: 0}}
+TURNS = (Turn("An answer."),)
+CONFIG = """
+server: {port: 0}
 engine: openai
 engines:
-  openai: {{base_url: "{one_provider.url}/v1"}}
-  anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
-  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
+  openai: {base_url: "$URL/v1"}
+  anthropic: {base_url: "$URL/v1", api: anthropic}
+  responses: {base_url: "$URL/v1", dialects: responses}
 """
-    with running_daemon(module_home, config) as running:
-        yield running
 
 
 def ask(text: str, **fields: Any) -> bytes:

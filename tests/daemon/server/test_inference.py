@@ -2,32 +2,26 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.daemon import RunningDaemon, until
 from tests.fakes.provider import Fault, Provider
 
 COVERS = ("daemon/server/inference.py", "daemon/server/app.py", "daemon/server/runtime.py")
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    config = f"""
-server: {{port: 0}}
+CONFIG = """
+server: {port: 0}
 engine: claude
 engines:
-  claude: {{base_url: "{one_provider.url}/v1", api: anthropic}}
-  chat: {{base_url: "{one_provider.url}/v1"}}
-  mute: {{base_url: "{one_provider.url}/nothing/v1", api: anthropic}}
-  speaks-r: {{base_url: "{one_provider.url}/v1", dialects: responses}}
-  mute-r: {{base_url: "{one_provider.url}/nothing/v1", dialects: responses}}
-models: {{speaks-r: speaks-r, mute-r: mute-r, local: embedded, "gpt-*": claude, "chat-*": chat, "mute-*": mute}}
+  claude: {base_url: "$URL/v1", api: anthropic}
+  chat: {base_url: "$URL/v1"}
+  mute: {base_url: "$URL/nothing/v1", api: anthropic}
+  speaks-r: {base_url: "$URL/v1", dialects: responses}
+  mute-r: {base_url: "$URL/nothing/v1", dialects: responses}
+models: {speaks-r: speaks-r, mute-r: mute-r, local: embedded, "gpt-*": claude, "chat-*": chat, "mute-*": mute}
 """
-    with running_daemon(module_home, config) as running:
-        yield running
 
 
 COUNT = "/v1/responses/input_tokens"

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,7 @@ from tests.fakes.daemon import RunningDaemon, running_daemon
 COVERS = ("daemon/server/install.py",)
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home) as running:
-        yield running
+CONFIG = "server: {port: 0}"
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,12 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 from tests.fakes.provider import Fault, Provider, Turn
 
 CHAT = "/v1/chat/completions"
@@ -24,19 +22,15 @@ SILENCE = 0.03
 TURNS = (Turn("Hello after a while."),)
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    config = f"""
+CONFIG = f"""
 server: {{port: 0, keepalive_seconds: {SILENCE}}}
 engine: openai
 engines:
-  openai: {{base_url: "{one_provider.url}/v1", api: openai}}
-  anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
-  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
+  openai: {{base_url: "$URL/v1", api: openai}}
+  anthropic: {{base_url: "$URL/v1", api: anthropic}}
+  responses: {{base_url: "$URL/v1", dialects: responses}}
 models: {{twice: [openai, openai], by-chat: openai, by-messages: anthropic}}
 """
-    with running_daemon(module_home, config) as running:
-        yield running
 
 
 def ask(model: str = "slow", *, stream: bool = True) -> dict[str, Any]:

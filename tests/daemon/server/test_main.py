@@ -12,6 +12,7 @@ import pytest
 from daemon.core.paths import Home, write_private
 from daemon.store.db import Store
 from tests.fakes.daemon import REPOSITORY, running_daemon, until
+from tests.fakes.disks import small_disk
 from tests.fakes.provider import Turn, running_provider
 
 
@@ -73,14 +74,8 @@ def test_an_answer_that_was_seen_to_its_end_is_on_disk_though_the_daemon_ends_ri
 
 @pytest.fixture
 def small_home(tmp_path: Path) -> Iterator[Home]:
-    """A home on a file system of its own, of 12 MB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0700", "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting needs root")
-    yield Home(place / "home")
-    subprocess.run(["umount", str(place)], check=True)
+    with small_disk(tmp_path / "disk", "12m") as place:
+        yield Home(place / "home")
 
 
 def test_on_a_full_disk_agents_are_answered_and_status_says_what_is_missing(small_home: Home) -> None:

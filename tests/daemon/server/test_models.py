@@ -2,22 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from daemon.core.paths import Home
 from daemon.server.events import Changes
 from daemon.server.fetching import Fetch, Fetching
 from tests.daemon.server.test_feed import Following
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home) as running:
-        yield running
+CONFIG = "server: {port: 0}"
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,16 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
 from contextlib import suppress
 
-import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from daemon.core.paths import Home
 from daemon.server.incoming import read_body, until_gone
 from daemon.server.protocol import Connection
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home) as running:
-        yield running
+CONFIG = "server: {port: 0}"
 
 
 def test_a_head_without_end_is_cut_off(daemon: RunningDaemon) -> None:

@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import threading
-from collections.abc import Iterator
 from http.client import HTTPException, IncompleteRead
 from typing import Any
 
@@ -28,24 +27,20 @@ STREAM = pytest.mark.parametrize("stream", [True, False])
 TURNS = (Turn("Hello from the provider."),)
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    config = f"""
-server: {{port: 0, max_body_mb: 2}}
+CONFIG = """
+server: {port: 0, max_body_mb: 2}
 engine: openai
 engines:
-  openai: {{base_url: "{one_provider.url}/v1", api: openai}}
-  anthropic: {{base_url: "{one_provider.url}/v1", api: anthropic}}
-  responses: {{base_url: "{one_provider.url}/v1", dialects: responses}}
-  every: {{base_url: "{one_provider.url}/v1", dialects: [chat, messages, responses]}}
-  nobody: {{base_url: "http://127.0.0.1:1/v1"}}
+  openai: {base_url: "$URL/v1", api: openai}
+  anthropic: {base_url: "$URL/v1", api: anthropic}
+  responses: {base_url: "$URL/v1", dialects: responses}
+  every: {base_url: "$URL/v1", dialects: [chat, messages, responses]}
+  nobody: {base_url: "http://127.0.0.1:1/v1"}
 models:
   "lost-*": nobody
-  renamed: {{engine: anthropic, model: claude-large}}
-  renamed-every: {{engine: every, model: another}}
+  renamed: {engine: anthropic, model: claude-large}
+  renamed-every: {engine: every, model: another}
 """
-    with running_daemon(module_home, config) as running:
-        yield running
 
 
 def ask(text: str, **fields: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 
 from daemon.core.paths import Home
 from tests.fakes.daemon import RunningDaemon, running_daemon, until
+from tests.fakes.disks import small_disk
 from tests.fakes.provider import Provider, Turn
 
 CHAT = "/v1/chat/completions"
@@ -66,19 +67,8 @@ def test_a_database_that_somebody_else_holds(reef_home: Home, provider: Provider
 
 @pytest.fixture
 def small_home() -> Iterator[Home]:
-    """A home on a 24 MB file system of its own; its path is short enough for a socket."""
-    place = Path(f"/tmp/reef-small-{os.getpid()}")
-    place.mkdir()
-    try:
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs", str(place)], capture_output=True, check=False
-        )
-        if mounted.returncode != 0:
-            pytest.skip("mounting needs root")
+    with small_disk(Path(f"/tmp/reef-small-{os.getpid()}"), "24m") as place:  # short enough for a socket
         yield Home(place)
-        subprocess.run(["umount", str(place)], check=True)
-    finally:
-        place.rmdir()
 
 
 def test_a_disk_that_is_full(small_home: Home, provider: Provider) -> None:

@@ -6,7 +6,7 @@ The daemon is told to be impatient; what it waits for by itself is minutes.
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.client import IncompleteRead
 from typing import Any
@@ -20,7 +20,7 @@ from daemon.server.app import build
 from daemon.server.auth import Tokens
 from daemon.server.protocol import Connection
 from daemon.server.runtime import Runtime, running
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 from tests.fakes.provider import Fault, Provider, Turn, running_provider
 
 CHAT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
@@ -40,20 +40,15 @@ ENGINES = pytest.mark.parametrize(("path", "engine"), PAIRS)
 TURNS = (Turn("Hello after a while."),)
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home, one_provider: Provider) -> Iterator[RunningDaemon]:
-    far = f'base_url: "{one_provider.url}/v1", read_seconds: 0.3'
-    config = f"""
-server: {{port: 0}}
+CONFIG = """
+server: {port: 0}
 engine: any
 engines:
-  any: {{{far}, dialects: [chat, messages, responses]}}
-  chat: {{{far}, dialects: chat}}
-  messages: {{{far}, dialects: messages, api: anthropic}}
-models: {{chat: chat, messages: messages}}
+  any: {base_url: "$URL/v1", read_seconds: 0.3, dialects: [chat, messages, responses]}
+  chat: {base_url: "$URL/v1", read_seconds: 0.3, dialects: chat}
+  messages: {base_url: "$URL/v1", read_seconds: 0.3, dialects: messages, api: anthropic}
+models: {chat: chat, messages: messages}
 """
-    with running_daemon(module_home, config) as running_one:
-        yield running_one
 
 
 def ask(model: str = "any", *, stream: bool) -> dict[str, Any]:

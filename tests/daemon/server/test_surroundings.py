@@ -17,6 +17,7 @@ import pytest
 from daemon.core.errors import ExitCode
 from daemon.core.paths import Home, write_private
 from tests.fakes.daemon import REPOSITORY, RunningDaemon, running_daemon
+from tests.fakes.disks import make_read_only, small_disk
 from tests.fakes.provider import Provider, Turn, running_provider
 
 CHAT = "/v1/chat/completions"
@@ -35,21 +36,8 @@ def config(base_url: str) -> str:
 
 @pytest.fixture
 def own_disk() -> Iterator[Path]:
-    """A file system that can be made read-only: permissions do not stop root."""
-    place = Path(f"/tmp/reef-disk-{os.getpid()}")
-    place.mkdir()
-    try:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs", str(place)]
-        if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-            pytest.skip("mounting needs root")
+    with small_disk(Path(f"/tmp/reef-disk-{os.getpid()}"), "24m", lazy=True) as place:
         yield place
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
-    finally:
-        place.rmdir()
-
-
-def make_read_only(place: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True, capture_output=True)
 
 
 def test_a_home_that_cannot_be_written_is_told_and_nothing_hangs(own_disk: Path) -> None:

@@ -1,23 +1,18 @@
 """Tasks over HTTP: what is refused and how, all or none, who may."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from daemon.core.errors import UsageError
 from daemon.core.learning import Check, TaskSet
-from daemon.core.paths import Home
 from daemon.server.tasks import parse
-from tests.fakes.daemon import RunningDaemon, running_daemon
+from tests.fakes.daemon import RunningDaemon
 
 FORM = {"form": "one_sentence"}
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home, "server: {port: 0}\n") as running:
-        yield running
+CONFIG = "server: {port: 0}"
 
 
 @pytest.mark.parametrize(

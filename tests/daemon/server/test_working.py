@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,7 @@ COVERS = ("daemon/server/copies.py", "daemon/server/edits.py")
 SKILL = "skills/greet/SKILL.md"
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_daemon(module_home) as running:
-        yield running
+CONFIG = "server: {port: 0}"
 
 
 class Copy:

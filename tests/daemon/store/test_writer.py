@@ -17,6 +17,7 @@ from daemon.core.errors import StoreError
 from daemon.core.records import Transcript
 from daemon.store import checkpoint, writer
 from daemon.store.db import Store
+from tests.fakes.disks import small_disk
 from tests.fakes.exchanges import Conversation, exchange, record, submit, system, transcript, user
 
 
@@ -136,17 +137,9 @@ def test_when_writing_fails_reading_goes_on_and_space_heals_it(store: Store, pat
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """An 8 MB file system of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs", str(place)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("mounting needs root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "8m") as place:
+        yield place
 
 
 def write_until_it_fails(store: Store) -> None:
@@ -155,10 +148,10 @@ def write_until_it_fails(store: Store) -> None:
         record(store, transcript([system(noise.randbytes(50_000).hex())]))
 
 
-def test_a_full_disk_is_called_full(small_disk: Path) -> None:
-    store = Store.open(small_disk / "store" / "reef.db")
+def test_a_full_disk_is_called_full(disk: Path) -> None:
+    store = Store.open(disk / "store" / "reef.db")
     kept = record(store, transcript([user("before")]))
-    filler = small_disk / "filler"
+    filler = disk / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(b"x" * 65536):
             pass
@@ -171,13 +164,13 @@ def test_a_full_disk_is_called_full(small_disk: Path) -> None:
     store.close()
 
 
-def test_a_full_disk_at_the_start_is_no_damage(small_disk: Path) -> None:
+def test_a_full_disk_at_the_start_is_no_damage(disk: Path) -> None:
     """riffle#589: what is there stays where it is, and serves again once there is space."""
-    path = small_disk / "store" / "reef.db"
+    path = disk / "store" / "reef.db"
     store = Store.open(path)
     kept = record(store, transcript([user("before")]))
     store.close()
-    filler = small_disk / "filler"
+    filler = disk / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(b"x" * 4096):
             pass

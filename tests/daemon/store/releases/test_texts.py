@@ -162,6 +162,11 @@ def test_a_playbook_is_rules() -> None:
         (SKILL.replace("How tests are fixed here.", "word " * 300), "a description of 1 to"),
         (SKILL.replace("\n---\nRun", "\nallowed-tools: Bash\n---\nRun"), "'allowed-tools' is not let in"),
         (SKILL.replace("\n---\nRun", "\nhooks: {a: b}\n---\nRun"), "'hooks' is not let in"),
+        (
+            SKILL.replace("How tests are", '"\\u202E are').replace("here.", 'here."'),
+            r"its head says the hidden .* U\+202E",
+        ),
+        (SKILL.replace("\n---\nRun", '\ntriggers: ["a\\0"]\n---\nRun'), r"its head says the hidden character U\+0000"),
         (SKILL.replace("\n---\nRun", "\ntriggers: {a: b}\n---\nRun"), "triggers is not a list"),
         (SKILL.replace("\n---\nRun", "\nx: !!python/object/apply:os.system ['id']\n---\nRun"), "not YAML"),
     ],
