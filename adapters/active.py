@@ -26,8 +26,8 @@ class Active(NamedTuple):
 def load(path: Path, scenario: str) -> Active | None:
     """None where no run of the scenario has begun yet, or the file cannot be read."""
     try:
-        known = Active(**json.loads(path.read_bytes())[scenario])
-    except (OSError, ValueError, KeyError, TypeError):
+        known = Active(**_all(path)[scenario])
+    except (KeyError, TypeError):
         return None
     whole = all(isinstance(value, kind) for value, kind in zip(known, (str, int, dict, str), strict=True))
     return known if whole else None
@@ -36,8 +36,8 @@ def load(path: Path, scenario: str) -> Active | None:
 def releases(path: Path) -> set[str]:
     """Those in use, of all scenarios."""
     try:
-        return {str(known["release_id"]) for known in json.loads(path.read_bytes()).values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {str(known["release_id"]) for known in _all(path).values()}
+    except (KeyError, TypeError):
         return set()
 
 
@@ -46,22 +46,22 @@ def save(path: Path, scenario: str, active: Active) -> None:
     last = load(path, scenario)
     if last == active or (last is not None and last.number > active.number):
         return
-    try:
-        known = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        known = {}
-    known = known if isinstance(known, dict) else {}
-    write_private(path, json.dumps({**known, scenario: active._asdict()}, indent=2).encode())
+    write_private(path, json.dumps({**_all(path), scenario: active._asdict()}, indent=2).encode())
 
 
 def forget(path: Path, scenario: str) -> None:
     """The person removed the scenario: one of that name begins anew. Call it with the turn held."""
+    known = _all(path)
+    if known.pop(scenario, None) is not None:
+        write_private(path, json.dumps(known, indent=2).encode())
+
+
+def _all(path: Path) -> dict[str, Any]:
     try:
         known = json.loads(path.read_bytes())
-        del known[scenario]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    write_private(path, json.dumps(known, indent=2).encode())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def forward(active: Active | None, told: Delivery, path: Path) -> Delivery:

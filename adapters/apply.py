@@ -156,7 +156,7 @@ def _pip(plan: InstallPlan, private: Path, lock: int) -> None:
     venv = plan.root / "venv"
     shutil.rmtree(venv, ignore_errors=True)
     env = _environment(private)
-    own = next((path for path in (_home_file(name) for name in _PIP_FILES) if path.exists()), None)
+    own = next((path for path in (Path.home() / name for name in _PIP_FILES) if path.exists()), None)
     if own is not None and "PIP_CONFIG_FILE" not in env:
         env["PIP_CONFIG_FILE"] = str(own)
     _run("python", [str(plan.installer), "-m", "venv", "--without-pip", str(venv)], lock, env, hint="reef doctor")
@@ -222,11 +222,7 @@ def _environment(private: Path) -> dict[str, str]:
 def _npm_environment(private: Path) -> dict[str, str]:
     env = {**_environment(private), "npm_config_cache": str(private / "cache")}
     # Registry, proxy and certificates are the user's choice; npm only reads this file.
-    own = _home_file(".npmrc")
+    own = Path.home() / ".npmrc"
     if own.exists() and "NPM_CONFIG_USERCONFIG" not in env and "npm_config_userconfig" not in env:
         env["npm_config_userconfig"] = str(own)
     return env
-
-
-def _home_file(name: str) -> Path:
-    return Path.home() / name

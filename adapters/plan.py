@@ -136,16 +136,11 @@ def plan(adapter: Adapter, home: Home, choice: Choice, node: Node | None) -> Ins
                 f"{adapter.title} {install.version} needs Python {oldest} or newer on PATH", hint="install it"
             )
     command = tuple(template.in_text(word, values) for word in install.run)
-    made = _plan(adapter, home, choice, Program(command, install.version))
+    made = found_plan(adapter, home, choice, Program(command, install.version))
     if install.asks:
         asks = tuple(template.in_text(word, values) for word in install.asks)
         made = made._replace(asks_version=asks, says_version=install.version)
     return made._replace(packages=packages, installer=installer)
-
-
-def found_plan(adapter: Adapter, home: Home, choice: Choice, found: Program) -> InstallPlan:
-    """The agent that is there, with what Reef puts around it."""
-    return _plan(adapter, home, choice, found)
 
 
 def find(adapter: Adapter, home: Home, version: str | None = None) -> Program | None:
@@ -198,7 +193,8 @@ def _with_node(adapter: Adapter, install: Install, node: Node | None) -> tuple[t
     return (*install.packages, private), node
 
 
-def _plan(adapter: Adapter, home: Home, choice: Choice, program: Program) -> InstallPlan:
+def found_plan(adapter: Adapter, home: Home, choice: Choice, program: Program) -> InstallPlan:
+    """The agent that is there, with what Reef puts around it."""
     adapter.mode(choice.mode, keep_keys=choice.keep_keys)
     for other in agent.found(home)[0]:
         if other.command == adapter.command and other.name != adapter.name:

@@ -100,10 +100,10 @@ def uninstall(home: Path, adapter: str) -> list[str]:
         taken = list(pool.map(_taken, paths, receipt.files.values()))
         folders.update(path.parent for path, gone in zip(paths, taken, strict=True) if gone)
         for level in _levels(home, folders):
-            list(pool.map(_remove_empty, level))
+            list(pool.map(remove_empty, level))
     own = home / "agents" / adapter
     (own / "receipt").unlink()
-    _remove_empty(own)
+    remove_empty(own)
     return [str(path) for path, gone in zip(paths, taken, strict=True) if gone is False]
 
 
@@ -144,7 +144,8 @@ def _levels(home: Path, folders: Iterable[Path]) -> list[list[Path]]:
     return [sorted(levels[depth]) for depth in sorted(levels, reverse=True)]
 
 
-def _remove_empty(folder: Path) -> None:
+def remove_empty(folder: Path) -> None:
+    """Unless something is in it."""
     with suppress(OSError):
         folder.rmdir()
 

@@ -154,7 +154,7 @@ def _check_size(told: Delivery, rules: str, adapter: Adapter, mode: Mode) -> Non
     if by_word and _size(rules) > _LONGEST_RULES:
         raise Untrusted(
             f"release {told.release_id} is refused: its rules and facts have {_size(rules) >> 10} KB, and"
-            f" {adapter.title} can be told {_LONGEST_RULES >> 10} here",
+            f" {adapter.title} can be told {_LONGEST_RULES >> 10} KB here",
             hint="reef harness edit shortens them, reef releases rollback leaves them",
         )
 

@@ -16,6 +16,6 @@ def found(where: Home) -> dict[str, list[str]]:
 def tell(changed: dict[str, list[str]]) -> None:
     for name, paths in changed.items():
         for path in paths:
-            diagnostics.say(f"changed by hand of {name}'s files, and read by no new run: {visible(path)}")
+            diagnostics.say(visible(f"changed by hand of {name}'s files, and read by no new run: {path}", keep=""))
     if changed:
         diagnostics.say("  hint: reef harness edit changes them for every run; remove what you do not need")

@@ -20,7 +20,7 @@ from daemon.core.errors import Conflict, NotFound, ReefError
 from daemon.core.ids import new_id
 from daemon.core.learning import JobRow, JobState, Outcome, Progress
 from daemon.core.paths import Home
-from daemon.core.releases import Candidate, GateResult, Policy, Release, ReleaseState, Verdict
+from daemon.core.releases import Candidate, GateResult, Policy, Release, Verdict
 from daemon.learning import taint
 from daemon.learning.attempt import TEXT_MOST, Attempt
 from daemon.learning.process import MARK, Ended, environment, last_lines, module
@@ -254,12 +254,7 @@ class Jobs:
                 held = f'{gate.reason}; it waits for you, since a tool or a file said the same: "{words}…"'
                 gate, policy = replace(gate, reason=held), Policy.REVIEW
         release = await self._wiring.publish(candidate, gate, policy)
-        outcome = {
-            ReleaseState.RELEASED: Outcome.RELEASED,
-            ReleaseState.PENDING: Outcome.PENDING,
-            ReleaseState.KEPT: Outcome.KEPT,
-            ReleaseState.REJECTED: Outcome.REJECTED,
-        }[release.state]
+        outcome = Outcome(release.state)
         if outcome is Outcome.REJECTED and gate.verdict is Verdict.INCONCLUSIVE:
             outcome = Outcome.INCONCLUSIVE
         await self._done(row.id, **ended, outcome=outcome, release_id=release.id, message=gate.reason[:TEXT_MOST])

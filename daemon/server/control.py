@@ -6,9 +6,8 @@ Every list is cursored. Reads run off the loop; nothing here touches the data pl
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -21,8 +20,8 @@ from daemon.server.incoming import read_body
 from daemon.server.runtime import Runtime
 from daemon.wire import jsontext
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+#: Runs a read of the store off the loop.
+read = asyncio.to_thread
 
 _PAGE = 50
 _PAGE_MOST = 500
@@ -38,11 +37,6 @@ def answer(data: object, status: int = 200) -> Response:
 def runtime(request: Request) -> Runtime:
     found: Runtime = request.app.state.runtime
     return found
-
-
-async def read(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run a read of the store off the loop."""
-    return await asyncio.to_thread(function, *args, **kwargs)
 
 
 async def healthz(request: Request) -> Response:

@@ -10,14 +10,15 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from adapters.delivery import short
 from daemon.core.errors import ReefError
 from daemon.core.ids import new_id
 from daemon.core.releases import Release
 from daemon.learning.stream import number_of
 from daemon.server.control import answer, body, read, runtime
-from daemon.server.identity import scenario_name
 from daemon.server.install import verdict
 from daemon.server.ratings import Ratings
+from daemon.server.releases import scenario_of
 from daemon.store import inband
 from daemon.store.inband import Said
 from daemon.store.titles import one_line
@@ -39,7 +40,7 @@ async def claude_code(request: Request) -> Response:
     """
     try:
         event = await body(request, _MOST)
-        scenario = _scenario(request)
+        scenario = scenario_of(request)
         return answer(await _answered(request, event, scenario))
     except ReefError:
         return answer({})
@@ -90,14 +91,10 @@ async def notice(request: Request) -> Response:
     """``GET /reef/notice?release=&scenario=&activated=``: one line for whoever runs that release, or nothing. With
     ``form=hook`` as Claude Code and Codex take it from a command.
     """
-    found = await told(request, _scenario(request))
+    found = await told(request, scenario_of(request))
     if request.query_params.get("form") == "hook":
         return answer(_message(found))
     return PlainTextResponse(f"{found}\n" if found else "")
-
-
-def _scenario(request: Request) -> str:
-    return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))
 
 
 def _message(words: str) -> dict[str, str]:
@@ -117,10 +114,6 @@ async def told(request: Request, scenario: str) -> str:
 
 def line(release: Release, older: str | None) -> str:
     """``Reef: release r4 · why · accepted 9-0``; ``older``: what the session runs instead."""
-    parts = [f"release {_short(release.id)}", release.reason, verdict(release)]
-    parts += [f"this session runs {_short(older)}"] if older else []
+    parts = [f"release {short(release.id)}", release.reason, verdict(release)]
+    parts += [f"this session runs {short(older)}"] if older else []
     return f"{inband.ANSWER}{one_line(' · '.join(part for part in parts if part), _LINE)}"
-
-
-def _short(release: str) -> str:
-    return release.partition("-")[0]

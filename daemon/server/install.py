@@ -19,7 +19,7 @@ from daemon.core.ids import CHECK
 from daemon.core.paths import Home
 from daemon.core.releases import BASE_RELEASE, Release, ReleaseKind, Verdict
 from daemon.server.control import answer, read, runtime
-from daemon.server.identity import scenario_name
+from daemon.server.releases import scenario_of
 from daemon.store.releases import Releases
 from recipes.gate import card
 
@@ -39,7 +39,7 @@ async def harness(request: Request) -> Response:
 
     The public client calls a release's id its version, when it asks and when it reads: both words are understood.
     """
-    daemon, scenario = runtime(request), _scenario(request)
+    daemon, scenario = runtime(request), scenario_of(request)
     await read(agent.load, daemon.home, request.query_params.get("adapter", "pi"))
     wanted = request.query_params.get("release_id") or request.query_params.get("version")
     told = await read(delivered, daemon.releases, scenario, wanted)
@@ -58,7 +58,7 @@ async def harness(request: Request) -> Response:
 async def newer(request: Request) -> Response:
     """``GET /reef/harness/releases?after=N``: releases of the chain after that number, newest first, up to the one that
     clients are held at."""
-    daemon, scenario = runtime(request), _scenario(request)
+    daemon, scenario = runtime(request), scenario_of(request)
     after = request.query_params.get("after", "0")
     if not (after.isascii() and after.isdigit() and len(after) <= 18):
         raise UsageError(f"after={after[:40]!r} is not a release's number", hint="for example after=3")
@@ -69,7 +69,7 @@ async def newer(request: Request) -> Response:
 
 async def versions(request: Request) -> Response:
     """``GET /reef/harness/versions``: the chain as the public client lists it, the newest last."""
-    rows, _ = await read(runtime(request).releases.list, _scenario(request), _VERSIONS_MOST, None)
+    rows, _ = await read(runtime(request).releases.list, scenario_of(request), _VERSIONS_MOST, None)
     told = [{"artifact_version": row.id, "parent": row.parent, **_facts(row)} for row in reversed(rows)]
     return answer({"versions": told})
 
@@ -102,7 +102,7 @@ async def install(request: Request) -> Response:
     keep_keys = query.get("keep_keys") in _YES
     mode = _one_of(query.get("mode", adapter.first_mode(keep_keys=keep_keys)), agent.MODES, "mode")
     choice = Choice(
-        _scenario(request),
+        scenario_of(request),
         _one_of(query.get("upgrade", "auto"), _UPGRADES, "upgrade"),  # type: ignore[arg-type]
         query.get("link") in _YES,
         mode,  # type: ignore[arg-type]
@@ -138,10 +138,6 @@ async def check(request: Request) -> Response:
     if holds is not None and holds < _ROOMY:
         hint += f"; what answers holds {holds:,} tokens, which may be too few: name a provider in {daemon.home.config}"
     return answer({"run": run, "seen": run in daemon.checks, "hint": hint})
-
-
-def _scenario(request: Request) -> str:
-    return scenario_name(request.query_params.get("scenario") or request.headers.get("x-reef-scenario"))
 
 
 def delivered(releases: Releases, scenario: str, wanted: str | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from daemon.core.generation import EngineEvent, ToolStart
 from daemon.core.records import ChatRequest, Dialect
 from daemon.engines.base import Headers, RelayEngine, RelayRequest, RelayResponse
 from daemon.server.exchange import RECORDED
+from daemon.server.outgoing import header
 from daemon.wire import jsontext
 from daemon.wire.base import dialect
 from daemon.wire.concede import conceded
@@ -98,7 +99,7 @@ class Translation:
         assert self._response is not None, "ask first"
         own = {tool_name(tool.name): tool.name for tool in self._request.tools}
         reader = self._codec.reader(self._receipt)
-        streamed = "text/event-stream" in _header(self._response, b"content-type").lower()
+        streamed = "text/event-stream" in header(self._response.headers, b"content-type").lower()
         async for event in (_streamed if streamed else _whole)(self._response, reader):
             yield replace(event, name=own.get(event.name, event.name)) if isinstance(event, ToolStart) else event
 
@@ -122,7 +123,7 @@ async def _whole(response: RelayResponse, reader: Reader) -> AsyncGenerator[Engi
 async def _streamed(response: RelayResponse, reader: Reader) -> AsyncGenerator[EngineEvent, None]:
     stream = EventReader()
     try:
-        undo = Undoing(_header(response, b"content-encoding") or "identity")
+        undo = Undoing(header(response.headers, b"content-encoding") or "identity")
         async for chunk in response.chunks():
             for event in _read(reader, stream.feed(undo.feed(chunk))):
                 yield event
@@ -166,7 +167,7 @@ def _object(data: bytes) -> dict[str, object]:
 
 def _plain(response: RelayResponse, body: bytes) -> bytes:
     try:
-        return decoded(body, _header(response, b"content-encoding"))
+        return decoded(body, header(response.headers, b"content-encoding"))
     except Undecodable as error:
         raise _unreadable(error) from None
 
@@ -177,10 +178,6 @@ def _unreadable(error: Undecodable) -> EngineError:
 
 def _endless(limit: int) -> EngineError:
     return EngineError(f"the provider sent over {limit >> 20} MiB that can only be read as one", hint="reef doctor")
-
-
-def _header(response: RelayResponse, name: bytes) -> str:
-    return next((value for key, value in response.headers if key.lower() == name), b"").decode("latin-1")
 
 
 def _kept(headers: Headers) -> Headers:

@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from daemon.core.errors import Conflict, NotFound, StoreError, UsageError
 from daemon.core.privacy import Purge, Purged
 from daemon.store import audit, forget, opening, sweep
 from daemon.store.connection import Pool, Reader, in_parts, marks
-from daemon.store.packing import Packer
 from daemon.store.pins import PINNED
 
 #: Up to this size the file is written anew at the end: moving rows about has left pieces of them between others.
@@ -31,6 +30,8 @@ _PATIENCE_SECONDS: Final = 10.0
 #: Records whose hints are looked for at once: a look reads all of them.
 _HINTED: Final = 320 * forget.BATCH
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 Submit = Callable[[Callable[[sqlite3.Connection], Any]], "Future[Any]"]
 #: Phase, how much of it is done, of how much.
 Progress = Callable[[str, int, int], None]
@@ -103,40 +104,33 @@ class Purges:
             if start % _HINTED == 0:
                 with self._pool.reader() as reader:
                     known = forget.hints(reader, seqs[start : start + _HINTED])
-            removing = self._removing(seqs[start : start + forget.BATCH], known, sums=sums)
-            removed.add(self._transact(removing).result())
+            removed.add(self._change(forget.remove, seqs[start : start + forget.BATCH], known, sums=sums))
         return removed
 
-    def _removing(
-        self, batch: Sequence[int], known: forget.Hints, *, sums: bool
-    ) -> Callable[[sqlite3.Connection], forget.Removed]:
-        def apply(db: sqlite3.Connection) -> forget.Removed:
+    def _change(
+        self, work: Callable[Concatenate[sqlite3.Connection, Reader, _P], _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """In a transaction of the writer's, which remembers nothing of records from here on."""
+
+        def apply(db: sqlite3.Connection) -> _T:
             self._forget()
             with self._pool.reader() as reader:
-                return forget.remove(db, reader, batch, known, sums=sums)
+                return work(db, reader, *args, **kwargs)
 
-        return apply
+        made: _T = self._transact(apply).result()
+        return made
 
     def _sweep(self, progress: Progress) -> int:
         with self._pool.reader() as reader:
             found = sweep.look(reader, sweep.orphans(reader.db))
         parts = list(sweep.batches(found))
-        dropped, packer = 0, Packer()
+        dropped = 0
         for number, (part, ids) in enumerate(parts):
             progress("messages", number, len(parts))
-            count = self._transact(self._dropping(packer, part, ids, found.upto)).result()
+            count = self._change(sweep.drop, part, ids, upto=found.upto)
             dropped += count if part == "message" else 0
         self._transact(sweep.settle).result()
         return dropped
-
-    def _dropping(
-        self, packer: Packer, part: sweep.Part, ids: list[int], upto: int
-    ) -> Callable[[sqlite3.Connection], int]:
-        def apply(db: sqlite3.Connection) -> int:
-            self._forget()
-            return sweep.drop(db, packer, part, ids, upto=upto)
-
-        return apply
 
     def _reindex(self, progress: Progress) -> None:
         """Write the index without the words that were taken out: anew where it is small, else its pieces into one."""
@@ -148,18 +142,11 @@ class Purges:
         self._transact(self._emptied).result()
         for start in range(0, len(seqs), forget.BATCH):
             progress("index", start, len(seqs))
-            self._transact(self._indexing(seqs[start : start + forget.BATCH])).result()
+            self._change(forget.index_again, seqs[start : start + forget.BATCH])
 
     def _emptied(self, db: sqlite3.Connection) -> None:
         self._forget()  # of what the index has in part, too
         db.execute("INSERT INTO words (words) VALUES ('delete-all')")
-
-    def _indexing(self, seqs: Sequence[int]) -> Callable[[sqlite3.Connection], None]:
-        def apply(db: sqlite3.Connection) -> None:
-            with self._pool.reader() as reader:
-                forget.index_again(db, reader, seqs)
-
-        return apply
 
     def _merge(self, progress: Progress) -> None:
         # FTS5 keeps notes about what was deleted unless it merges into a new oldest level, and it makes one only where

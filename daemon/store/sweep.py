@@ -73,14 +73,14 @@ def batches(found: Unheld) -> Iterator[tuple[Part, list[int]]]:
             yield part, ids[start : start + _BATCH]  # type: ignore[misc]  # the two words of Part
 
 
-def drop(db: sqlite3.Connection, packer: Packer, part: Part, ids: list[int], *, upto: int) -> int:
+def drop(db: sqlite3.Connection, reader: Reader, part: Part, ids: list[int], *, upto: int) -> int:
     """Remove those that no record after ``upto`` took up again, inside the writer's transaction; how many."""
     late = Unheld(set(ids) if part == "message" else set(), set(ids) if part == "frame" else set())
     for row in db.execute("SELECT frame, answer, ids FROM request WHERE seq > ?", (upto,)):
         _held(late, *row)
     going = late.messages | late.frames
     for id in going:
-        _write_out(db, packer, part, id)
+        _write_out(db, reader.packer, part, id)
     db.executemany(f"DELETE FROM {part} WHERE id = ?", [(id,) for id in going])
     db.executemany("DELETE FROM orphan WHERE kind = ? AND id = ?", [(part, id) for id in ids])
     return len(going)

@@ -16,6 +16,7 @@ from daemon.core.records import Usage
 from daemon.wire import seal
 from daemon.wire.answer import problem_in, usage_of
 from daemon.wire.chat_calls import ChatCall, ChatCalls
+from daemon.wire.chat_request import loose_text
 from daemon.wire.reader import CallOrder, broke_off, failed
 
 _REASONS: Final[dict[str, FinishReason]] = {
@@ -63,10 +64,10 @@ class ChatReader:
 
     def _delta(self, delta: dict[str, Any]) -> list[EngineEvent]:
         events: list[EngineEvent] = []
-        if thought := _texts(delta.get("reasoning_content") or delta.get("reasoning")):
+        if thought := loose_text(delta.get("reasoning_content") or delta.get("reasoning")):
             self._thinking = True
             events.append(ThinkingDelta(thought))
-        text, refusal = _texts(delta.get("content")), _texts(delta.get("refusal"))
+        text, refusal = loose_text(delta.get("content")), loose_text(delta.get("refusal"))
         calls = self._calls.delta(delta)
         if text or refusal or calls:
             events += self._thought()
@@ -91,10 +92,3 @@ class ChatReader:
 
 def _key(call: ChatCall) -> int:
     return id(call)
-
-
-def _texts(value: object) -> str:
-    """Text, or the texts of a list of parts."""
-    if isinstance(value, list):
-        return "".join(_texts(part.get("text")) for part in value if isinstance(part, dict))
-    return value if isinstance(value, str) else ""

@@ -70,7 +70,7 @@ def _part(fields: Fields) -> Part:
     if kind == "refusal":
         return Text(fields.text("refusal") or "")
     if kind in ("thinking", "reasoning"):
-        return Thinking(_loose_text(fields.raw.get("thinking") or fields.raw.get("text")))
+        return Thinking(loose_text(fields.raw.get("thinking") or fields.raw.get("text")))
     if kind == "image_url":
         link = fields.raw.get("image_url")
         url = link if isinstance(link, str) else Fields(link, fields.at("image_url")).text("url")
@@ -78,16 +78,16 @@ def _part(fields: Fields) -> Part:
     return unknown(dict(fields.raw))
 
 
-def _loose_text(value: object) -> str:
+def loose_text(value: object) -> str:
     """Text, or the texts of a list of blocks."""
     if isinstance(value, list):
-        return "".join(_loose_text(item.get("text")) for item in value if isinstance(item, dict))
+        return "".join(loose_text(item.get("text")) for item in value if isinstance(item, dict))
     return value if isinstance(value, str) else ""
 
 
 def _reasoning(fields: Fields) -> list[Part]:
     for name in ("reasoning_content", "reasoning"):
-        if text := _loose_text(fields.raw.get(name)):
+        if text := loose_text(fields.raw.get(name)):
             return [Thinking(text, seal.PLAIN)]
     return []
 

@@ -1,12 +1,13 @@
 """Reading a request's fields strictly: a wrong value becomes a BadRequest that names the field and shows the value."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from daemon.core.errors import BadRequest
 from daemon.wire import jsontext
 
 _SHOWN: Final = 80
+_T = TypeVar("_T")
 
 
 def shown(value: object) -> str:
@@ -41,17 +42,17 @@ class Fields:
         """The field's full name, as in ``messages.3.content``."""
         return f"{self._where}.{name}" if self._where else name
 
-    def text(self, name: str) -> str | None:
+    def _is(self, name: str, kind: type[_T], expected: str) -> _T | None:
         value = self.raw.get(name)
-        if value is not None and not isinstance(value, str):
-            raise wrong(self.at(name), "a string", value)
+        if value is not None and not isinstance(value, kind):
+            raise wrong(self.at(name), expected, value)
         return value
 
+    def text(self, name: str) -> str | None:
+        return self._is(name, str, "a string")
+
     def flag(self, name: str) -> bool | None:
-        value = self.raw.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise wrong(self.at(name), "true or false", value)
-        return value
+        return self._is(name, bool, "true or false")
 
     def whole(self, name: str, low: int | None = None, high: int | None = None) -> int | None:
         """An integer; ``8192.0`` counts as one."""
@@ -77,12 +78,7 @@ class Fields:
         return float(value)
 
     def items(self, name: str) -> list[Any]:
-        value = self.raw.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise wrong(self.at(name), "a list", value)
-        return value
+        return self._is(name, list, "a list") or []
 
     def inner(self, name: str) -> "Fields | None":
         value = self.raw.get(name)

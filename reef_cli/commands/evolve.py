@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from typing import Annotated, Any
 
 from daemon.core.client import Client, segment
-from daemon.core.errors import NotFound, UsageError
+from daemon.core.errors import NotFound, ReefError, UsageError
 from daemon.core.paths import home
 from reef_cli import diagnostics, output
 from reef_cli.commands.recipes import Scenario, Wait, told
@@ -82,5 +82,8 @@ def _in_editor(text: str) -> str:
     from reef_cli.tui import outside
 
     with outside.written(text.split("\n"), "answer.md") as file:
-        outside.read(outside.editor(), file, nullcontext())
+        try:
+            outside.read(outside.editor(), file, nullcontext())
+        except ReefError as error:
+            raise type(error)(f"{error.message}: nothing was sent", hint=error.hint) from error
         return file.read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """`reef harness …`: coding agents that Reef wraps: install one, see which release it runs, take it away again."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -210,14 +209,8 @@ def _taken_away(place: Place, adapter: str, purge: bool) -> list[str]:
     if purge:
         receipt.erase(place.user)
         receipt.erase(place.edited)
-    _remove_if_empty(place.user)
+    receipt.remove_empty(place.user)  # on the person's own configuration nothing of theirs comes to lie there
     kept = receipt.uninstall(home().root, adapter)
     kept += [str(path) for path in (place.user, place.edited) if path.is_dir()]
     told = any(Path(path).is_relative_to(place.root) for path in kept)
     return kept if told or not place.root.is_dir() else [*kept, str(place.root)]
-
-
-def _remove_if_empty(folder: Path) -> None:
-    """On the person's own configuration nothing of theirs comes to lie there."""
-    with suppress(OSError):
-        folder.rmdir()

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from adapters.delivery import short
 from reef_cli import decisions
 from reef_cli.tui.text import inert
 
@@ -26,7 +27,7 @@ def line(releases: Sequence[Mapping[str, Any]], selected: Mapping[str, Any], wid
     if selected["state"] == "released":
         at = next((n for n, one in enumerate(chain, 1) if one["id"] == selected["id"]), len(chain))
     else:  # a candidate stands beside the chain
-        made = _short(str(selected["parent"]))
+        made = short(str(selected["parent"]))
         tail = inert(f"   [{selected['id']}] {decisions.state(selected)}, made from {made}")
         at = len(chain)
     head = f"{inert(scenario)}: "
@@ -34,16 +35,11 @@ def line(releases: Sequence[Mapping[str, Any]], selected: Mapping[str, Any], wid
 
 
 def _name(release: Mapping[str, Any], chosen: bool) -> str:
-    back = f"={_short(str(release['restores']))}" if release["restores"] else ""
+    back = f"={short(str(release['restores']))}" if release["restores"] else ""
     serves = decisions.serves(release)
     mark = f"{'*' if serves else ''}{' held' if release['pinned'] else ''}"
-    name = inert(f"{_short(release['id'])}{back}{mark}")
+    name = inert(f"{short(release['id'])}{back}{mark}")
     return f"[{name}]" if chosen else name
-
-
-def _short(id: str) -> str:
-    """``r5`` of ``r5-0badcafe``."""
-    return id.partition("-")[0]
 
 
 def _around(names: Sequence[str], at: int, width: int) -> str:

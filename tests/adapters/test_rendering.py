@@ -230,7 +230,9 @@ def test_rules_that_no_command_takes_are_refused(name: str, mode: str) -> None:
     rules = rendering.values(base()._replace(files=facts), adapter, "\n" * (31 << 10) + ".")["REEF_RULES"]
     words = ["true", f"developer_instructions={template.toml(rules)}"]
     subprocess.run(words, env={**os.environ, "HERMES_EPHEMERAL_SYSTEM_PROMPT": rules}, check=True)
-    with pytest.raises(Untrusted, match=rf"its rules and facts have \d+ KB, and {adapter.title} can be told 95 here"):
+    with pytest.raises(
+        Untrusted, match=rf"its rules and facts have \d+ KB, and {adapter.title} can be told 95 KB here"
+    ):
         rendered({**facts, "rules.md": "More.\n" * 2_000}, adapter, adapter.mode(mode))
     assert rendered({**facts, "rules.md": "More.\n" * 2_000})["AGENTS.md"].startswith("More.")
 

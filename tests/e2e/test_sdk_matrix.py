@@ -188,8 +188,11 @@ async def test_cancel(daemon: RunningDaemon, provider: Provider, client: str, pl
         if place == "inside":  # warm: a load is not a request that runs
             await asking.ask("hi", stream=False)
         long = "Count to a million, one number a line."
-        while not await _left(daemon, provider, place, asyncio.create_task(asking.ask(long, stream=stream))):
-            assert place == "inside", "a provider that hangs has no end"
+        for _ in range(10 if place == "inside" else 1):  # a provider that hangs has no end
+            if await _left(daemon, provider, place, asyncio.create_task(asking.ask(long, stream=stream))):
+                break
+        else:
+            pytest.fail("no call that was left is recorded as cancelled")
     if place == "inside":
         await asyncio.to_thread(until, lambda: not daemon.get("/reef/status")["engines"][0]["running"], "it stopped")
     else:

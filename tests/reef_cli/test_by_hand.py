@@ -23,5 +23,6 @@ def test_every_agents_are_named_and_cannot_act_on_the_terminal(
     told = capsys.readouterr().err
     assert "changed by hand of gone's files" in told
     assert "hint: reef harness edit" in told
-    assert "\x1b" not in told
+    by_hand.tell({"own\x1b[2J": ["/x"]})
+    assert "\x1b" not in told + capsys.readouterr().err
     assert sorted(path.name for path in reef_home.agents.rglob("*")) == ["edited", "gone", mine.name, "pi"]

@@ -242,14 +242,11 @@ class Panel(Screen[None]):
 
         self.app.push_screen(Help(self.place, self.desk.keys, self.blocked))
 
-    def do_suspend(self) -> None:
-        everywhere.suspend(self)
-
-    def do_palette(self) -> None:
-        everywhere.palette(self)
-
-    def do_hints(self) -> None:
-        everywhere.switch_hints(self)
+    do_suspend = everywhere.suspend
+    do_palette = everywhere.palette
+    do_hints = everywhere.switch_hints
+    do_start = everywhere.start
+    sent = everywhere.send
 
     def do_copy(self) -> None:
         row = self.list.selected
@@ -261,10 +258,3 @@ class Panel(Screen[None]):
     def copied(self, row: Row) -> str:
         """What is copied of the selected row."""
         return row.id
-
-    def sent(self, text: str, what: str) -> None:
-        """Give ``text`` to the terminal's clipboard, and say so of ``what``."""
-        everywhere.send(self, text, what)
-
-    def do_start(self) -> None:
-        everywhere.start(self)

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from daemon.core.errors import ReefError
 from reef_cli.tui.text import one_line
@@ -12,13 +12,8 @@ from reef_cli.tui.text import one_line
 if TYPE_CHECKING:
     from reef_cli.tui.screens.panel import Panel
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-async def off_loop(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """A blocking request in a thread."""
-    return await asyncio.to_thread(function, *args, **kwargs)
+#: A blocking request in a thread.
+off_loop = asyncio.to_thread
 
 
 @contextmanager

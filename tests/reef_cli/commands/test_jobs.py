@@ -179,7 +179,7 @@ def test_the_editor_gets_the_answer_and_gives_it_back(tmp_path: Path, monkeypatc
             with pytest.raises(Exception, match="cannot be started"):
                 _in_editor("x")
             monkeypatch.setenv("VISUAL", "false")
-            with pytest.raises(Exception, match="ended with exit code 1"):
+            with pytest.raises(Exception, match="ended with exit code 1: nothing was sent"):
                 _in_editor("x")
     finally:
         os.close(primary)
