@@ -180,7 +180,7 @@ def listening(terminal: Terminal, told: Told) -> str:
 
 def changed(terminal: Terminal, shown: str) -> None:
     """Wait until the screen is another one; a key that came before the program read any is lost, so not for ever."""
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 10
     while terminal.screen() == shown and time.monotonic() < deadline:
         time.sleep(0.1)
 

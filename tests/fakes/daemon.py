@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -87,20 +87,27 @@ class RunningDaemon:
         self, path: str, body: bytes | object, *, headers: dict[str, str] | None = None, method: str = "POST"
     ) -> HTTPResponse:
         """One request over TCP with the agent's token; the response is open for reading."""
-        connection = self.connect()
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request(method, path, data, self.headers() | (headers or {}))
-        return connection.getresponse()
+        return self._asked(self.connect(), path, body, method=method, headers=headers or {})
 
     def post(self, path: str, body: bytes | object, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """One request over TCP, read to its end. Keyword ``x_reef_scenario`` becomes header ``x-reef-scenario``."""
-        response = self.open(path, body, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        data = response.read()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, data
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_SECONDS)) as connection:
+            response = self._asked(connection, path, body, method="POST", headers=given)
+            return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+
+    def _asked(
+        self, connection: HTTPConnection, path: str, body: bytes | object, *, method: str, headers: dict[str, str]
+    ) -> HTTPResponse:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, data, self.headers() | headers)
+        return connection.getresponse()
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(_PATIENCE_SECONDS)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
 
     def stop(self) -> None:
         for connection in self._connections:

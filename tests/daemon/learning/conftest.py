@@ -58,7 +58,7 @@ class Bench:
             await jobs.close()
             task.cancel()
 
-    async def over(self, id: str, seconds: float = 60.0) -> JobRow:
+    async def over(self, id: str, seconds: float = 600.0) -> JobRow:
         """Wait until a job is over."""
         over: JobRow = await self.until(
             lambda: row if (row := self.store.learning.job(id)).state.over else None, seconds

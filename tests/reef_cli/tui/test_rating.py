@@ -19,7 +19,6 @@ from tests.reef_cli.tui.screens.test_trace import HOSTILE, sample
 from tests.reef_cli.tui.seen import Seen, dashboard
 
 COVERS = ("reef_cli/tui/screens/rated.py", "reef_cli/tui/acts.py")
-pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 
 def standing(served: Served, receipt: str) -> list[tuple[Any, Any]]:  # noqa: F811

@@ -20,7 +20,6 @@ COVERS = ("reef_cli/tui/screens/saying.py",)
 SIZES = [(80, 24), (120, 36)]
 _SCORES = "scenarios: {default: {scores: [1, 5]}}\n"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J \u202egnp.exe [bold red]markup[/]"
-pytestmark = pytest.mark.filterwarnings("default::ResourceWarning")
 
 
 @pytest.fixture(scope="module")
