@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from daemon.core.prefix import shared
 from daemon.core.records import Dialect, Image, StoredMessage, Text, Thinking, ToolResult, ToolUse
 from daemon.store.compare import Compared
 from daemon.store.messages import Frame
-from daemon.store.prefix import shared
 from daemon.wire.base import dialect as codec_of
 
 #: Fields of a request that stand before its messages in what a model reads.

@@ -43,7 +43,7 @@ def named(id: str) -> str:
 
 def entries(reader: Reader, limit: int = 50, before: str | None = None) -> tuple[list[AuditRow], str | None]:
     """Newest first, with the cursor of the next page."""
-    rows, cursor = pages.rows(reader.db, f"SELECT {_COLUMNS} FROM audit", "seq", {}, limit=limit, before=before)
+    rows, cursor = pages.rows(reader.db, f"SELECT {_COLUMNS} FROM audit", {}, limit=limit, before=before)
     return [AuditRow(seq, at, event, json.loads(facts), hash.hex()) for seq, at, event, facts, hash in rows], cursor
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from daemon.core.prefix import shared
 from daemon.core.records import Dialect, Kind, StoredMessage
 from daemon.core.rows import RecordRow
 from daemon.store import messages as content
 from daemon.store import records, requests
 from daemon.store.connection import Reader, in_parts
 from daemon.store.messages import Frame
-from daemon.store.prefix import shared
 
 _MAIN_LINE: Final = (Kind.MAIN, Kind.RETRY)
 

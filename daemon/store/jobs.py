@@ -130,7 +130,7 @@ def jobs(
 ) -> tuple[list[JobRow], str | None]:
     """Newest first, with the cursor of the next page."""
     wanted = {"j.scenario = (SELECT id FROM name WHERE text = ?)": scenario}
-    rows, cursor = pages.rows(reader.db, _ROW, "j.id", wanted, limit=limit, before=before)
+    rows, cursor = pages.rows(reader.db, _ROW, wanted, limit=limit, before=before)
     return [_made(reader.db, reader.names, row) for row in rows], cursor
 
 

@@ -9,6 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
+from daemon.core.prefix import shared
 from daemon.core.records import Appended, End, Kind, StoredMessage, Transcript
 from daemon.store import kinds, rollups, sessions, spans, summaries, titles, tree
 from daemon.store.messages import Frame, Kept, keep_frame, keep_message
@@ -16,7 +17,6 @@ from daemon.store.names import Names
 from daemon.store.packing import Packer
 from daemon.store.placing import Edge, Incoming, Place
 from daemon.store.placing import place as place_of
-from daemon.store.prefix import shared
 from daemon.store.preparing import Prepared
 from daemon.store.recent import Recent, Remembered, Unread
 from daemon.store.requests import message_ids, packed, request_hash

@@ -31,15 +31,20 @@ def page(rows: list[Any], limit: int) -> tuple[list[Any], str | None]:
 
 
 def rows(
-    db: sqlite3.Connection, sql: str, key: str, wanted: Mapping[str, object], *, limit: int, before: str | None
-) -> tuple[list[Any], str | None]:
-    """A page of ``sql`` by ``key``, its first column, latest first.
+    db: sqlite3.Connection, sql: str, wanted: Mapping[str, object], *, limit: int, before: str | None,
+    after: str | None = None,
+) -> tuple[list[Any], str | None]:  # fmt: skip
+    """A page of ``sql`` by its first column, latest first; with ``after`` what came later, oldest first.
 
     ``wanted``: conditions with one ``?`` each and its value; those without one (None) do not count.
     """
+    if before is not None and after is not None:
+        raise UsageError("before and after exclude each other")
     given = {condition: value for condition, value in wanted.items() if value is not None}
-    if before is not None:
-        given[f"{key} < ?"] = cursor_value(before)
+    key = sql.removeprefix("SELECT ").partition(",")[0]
+    bound, order, place = ("<", "DESC", before) if after is None else (">", "ASC", after)
+    if place is not None:
+        given[f"{key} {bound} ?"] = cursor_value(place)
     where = f"WHERE {' AND '.join(given)}" if given else ""
-    found = db.execute(f"{sql} {where} ORDER BY {key} DESC LIMIT ?", (*given.values(), page_size(limit) + 1))
+    found = db.execute(f"{sql} {where} ORDER BY {key} {order} LIMIT ?", (*given.values(), page_size(limit) + 1))
     return page(found.fetchall(), limit)

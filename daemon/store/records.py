@@ -3,11 +3,11 @@
 import json
 from collections.abc import Sequence
 
-from daemon.core.errors import NotFound, UsageError
+from daemon.core.errors import NotFound
 from daemon.core.records import Dialect, End, Kind
 from daemon.core.rows import RecordPlace, RecordRow
+from daemon.store import pages
 from daemon.store.connection import Reader
-from daemon.store.pages import cursor_value, page, page_size
 from daemon.store.placing import LATELY
 from daemon.store.sessions import last_session, scopes
 
@@ -44,25 +44,11 @@ def records(
     before: str | None = None, after: str | None = None,
 ) -> tuple[list[RecordRow], str | None]:  # fmt: skip
     """Latest first; with ``after``, the ones that came later, oldest first. ``session`` is a session's id."""
-    if before is not None and after is not None:
-        raise UsageError("before and after exclude each other")
-    where: list[str] = ["1"]
-    values: list[object] = []
-    if session is not None:
-        where.append("r.session = (SELECT id FROM session WHERE uid = ?)")
-        values.append(session)
-    if scenario is not None:
-        where.append("r.scenario = (SELECT id FROM name WHERE text = ?)")
-        values.append(scenario)
-    if before is not None:
-        where.append("r.seq < ?")
-        values.append(cursor_value(before))
-    if after is not None:
-        where.append("r.seq > ?")
-        values.append(cursor_value(after))
-    order = "ASC" if after is not None else "DESC"
-    sql = f"{_ROW} WHERE {' AND '.join(where)} ORDER BY r.seq {order} LIMIT ?"
-    rows, cursor = page(reader.db.execute(sql, (*values, page_size(limit) + 1)).fetchall(), limit)
+    wanted = {
+        "r.session = (SELECT id FROM session WHERE uid = ?)": session,
+        "r.scenario = (SELECT id FROM name WHERE text = ?)": scenario,
+    }
+    rows, cursor = pages.rows(reader.db, _ROW, wanted, limit=limit, before=before, after=after)
     return [_row(reader, row) for row in rows], cursor
 
 

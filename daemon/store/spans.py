@@ -10,10 +10,10 @@ from array import array
 from collections import OrderedDict
 from typing import Final
 
+from daemon.core.prefix import shared
 from daemon.core.records import TokenSpan
 from daemon.store.connection import Reader
 from daemon.store.packing import Packer
-from daemon.store.prefix import shared
 
 _ENTRIES: Final = 32
 _LINKS = """WITH RECURSIVE link (seq, base, kept, prompt, completion, depth) AS (

@@ -13,10 +13,11 @@ from typing import Final
 
 from daemon.core.errors import BadRequest, ContextOverflow, EngineError
 from daemon.core.generation import EngineEvent, Started
+from daemon.core.prefix import shared
 from daemon.engines.llama.context import Context, Outcome, Share
 from daemon.engines.llama.generation import Generation
 from daemon.engines.llama.sampling import log_probability
-from daemon.engines.llama.slots import Slot, common_bytes, common_tokens, tokenize_like
+from daemon.engines.llama.slots import Slot, tokenize_like
 
 #: Longest step in seconds: while others decode (their streams wait that long), and while all are reading.
 _STEP_SHARED: Final = 0.25
@@ -131,7 +132,7 @@ class Scheduler:
         """Choose a slot, keep what it or another has read already. Raises ContextOverflow."""
         text = generation.prompt.text
         slots = self.context.slots
-        nearest = max(slots, key=lambda slot: (common_bytes(slot.text, text), slot.generation is None))
+        nearest = max(slots, key=lambda slot: (shared(slot.text, text), slot.generation is None))
         tokens = tokenize_like(nearest, text, self._vocab)
         if not tokens:
             raise BadRequest("the model's chat template makes nothing of this conversation")
@@ -153,7 +154,7 @@ class Scheduler:
 
     def _reusable(self, slot: Slot, tokens: list[int]) -> int:
         """How many of ``tokens`` the slot has in memory; one is always left to decode."""
-        count = min(common_tokens(slot.tokens, tokens), slot.read, len(tokens) - 1)
+        count = min(shared(slot.tokens, tokens), slot.read, len(tokens) - 1)
         if not self.context.model.can_cut and (count < slot.read or slot.generation is not None):
             return 0  # a recurrent state is all or nothing
         return count

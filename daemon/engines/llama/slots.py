@@ -9,7 +9,7 @@ import bisect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
+from daemon.core.prefix import shared
 
 if TYPE_CHECKING:
     from daemon.engines.llama.generation import Generation
@@ -61,7 +61,7 @@ def tokenize_like(source: Slot, text: bytes, vocab: "Vocab") -> list[int]:
 
     A seam is only put where a special token starts, because there the tokenizer itself starts afresh.
     """
-    common = common_bytes(source.text, text)
+    common = shared(source.text, text)
     if common == len(source.text):
         rest = vocab.tokenize(text[common:])
         if not rest or vocab.is_special(rest[0]):
@@ -75,21 +75,3 @@ def tokenize_like(source: Slot, text: bytes, vocab: "Vocab") -> list[int]:
             index -= 1
         return source.tokens[:index] + vocab.tokenize(text[source.starts[index] :])
     return vocab.tokenize(text)
-
-
-def common_bytes(first: bytes | bytearray, second: bytes | bytearray) -> int:
-    """Length of the common prefix."""
-    return _common(np.frombuffer(first, np.uint8), np.frombuffer(second, np.uint8))
-
-
-def common_tokens(first: list[int], second: list[int]) -> int:
-    return _common(np.array(first, np.int32), np.array(second, np.int32))
-
-
-def _common(
-    first: "np.ndarray[tuple[int], np.dtype[np.integer]]", second: "np.ndarray[tuple[int], np.dtype[np.integer]]"
-) -> int:
-    size = min(len(first), len(second))
-    different = first[:size] != second[:size]
-    index = int(different.argmax()) if size else 0
-    return index if size and different[index] else size

@@ -1,22 +1,13 @@
 """Feedback on its way in: the fields of a report, and feedback over HTTP."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from daemon.core.errors import UsageError
-from daemon.core.paths import Home
 from daemon.server.actions import parse_report
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import running_provider
-
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider() as provider, running_daemon(module_home, provider.config()) as running:
-        yield running
+from tests.fakes.daemon import RunningDaemon
 
 
 @pytest.fixture

@@ -1,25 +1,14 @@
 """What is exported comes back the same."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from daemon.core.client import Client
-from daemon.core.paths import Home
 from tests.daemon.server.test_control import say
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Turn, running_provider
+from tests.fakes.daemon import RunningDaemon
+from tests.fakes.provider import Turn
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with (
-        running_provider((Turn("by the moon"),)) as provider,
-        running_daemon(module_home, provider.config()) as running,
-    ):
-        yield running
+TURNS = (Turn("by the moon"),)
 
 
 def exported(daemon: RunningDaemon, **query: Any) -> list[dict[str, Any]]:

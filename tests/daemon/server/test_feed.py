@@ -2,20 +2,14 @@
 
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Turn, running_provider
+from tests.fakes.daemon import RunningDaemon
+from tests.fakes.provider import Turn
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider((Turn("Hello."),)) as provider, running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("Hello."),)
 
 
 def say(daemon: RunningDaemon, text: str) -> str:

@@ -1,22 +1,13 @@
 """`POST /reef/records` and `/reef/records/batch`, as the published protocol has them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from daemon.core.paths import Home
-from tests.fakes.daemon import RunningDaemon, running_daemon
-from tests.fakes.provider import Turn, running_provider
+from tests.fakes.daemon import RunningDaemon
+from tests.fakes.provider import Turn
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with (
-        running_provider((Turn("by the moon"),)) as provider,
-        running_daemon(module_home, provider.config()) as running,
-    ):
-        yield running
+TURNS = (Turn("by the moon"),)
 
 
 def inference(id: str, text: str = "2+2?", **changes: Any) -> dict[str, Any]:

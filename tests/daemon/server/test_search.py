@@ -1,23 +1,14 @@
 """Finding and summing up over HTTP: what pages look like, and what is refused."""
 
-from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 
-from daemon.core.paths import Home
 from tests.daemon.server.test_control import say
-from tests.fakes.daemon import RunningDaemon, running_daemon, until
-from tests.fakes.provider import Turn, running_provider
+from tests.fakes.daemon import RunningDaemon, until
+from tests.fakes.provider import Turn
 
-
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with (
-        running_provider((Turn("by the moon"),)) as provider,
-        running_daemon(module_home, provider.config()) as running,
-    ):
-        yield running
+TURNS = (Turn("by the moon"),)
 
 
 def test_records_are_found_by_what_they_added(daemon: RunningDaemon) -> None:

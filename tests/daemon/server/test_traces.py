@@ -3,7 +3,6 @@
 import base64
 import json
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,10 +16,7 @@ COVERS = ("daemon/server/comparing.py", "daemon/store/compare.py")
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module")
-def daemon(module_home: Home) -> Iterator[RunningDaemon]:
-    with running_provider((Turn("an answer"),)) as provider, running_daemon(module_home, provider.config()) as running:
-        yield running
+TURNS = (Turn("an answer"),)
 
 
 def said(*texts: str) -> list[dict[str, Any]]:

@@ -3,21 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.engines.llama.model import Model, Vocab
-from daemon.engines.llama.slots import Slot, common_bytes, common_tokens, tokenize_like
+from daemon.engines.llama.slots import Slot, tokenize_like
 
 HEAD = b"<|im_start|>user\nHello there<|im_end|>\n<|im_start|>assistant\n"
 NEXT = b"<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
-
-numbers = st.lists(st.integers(0, 3), max_size=12)
-
-
-@given(numbers, numbers)
-def test_common_prefix(first: list[int], second: list[int]) -> None:
-    expected = 0
-    while expected < min(len(first), len(second)) and first[expected] == second[expected]:
-        expected += 1
-    assert common_tokens(first, second) == expected
-    assert common_bytes(bytes(first), bytearray(second)) == expected
 
 
 @pytest.fixture
