@@ -6,9 +6,7 @@ its rules which there are, and where.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -35,9 +33,6 @@ _LIST: Final = (
 #: takes 128 KiB of one (execve(2)).
 _LONGEST_LIST: Final = 32 << 10
 _LONGEST_RULES: Final = 95 << 10
-_DESCRIPTION: Final = re.compile(r"^description:(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
-#: How YAML begins a text of several lines.
-_BLOCK: Final = re.compile(r"[|>][+-]?[1-9]?[+-]? ")
 
 
 def values(told: Delivery, adapter: Adapter, skills: str = "") -> dict[str, Any]:
@@ -83,8 +78,10 @@ def listed(files: Mapping[str, str], folder: Path) -> str:
     """What an agent that looks for no skills is told of those in ``files``, which are `rendered` and lie in ``folder``:
     the name of each, what it is for, and where to read it when that comes up; only where they lie, where that would be
     too long. Empty where there are none."""
+    from daemon.core.harness import description
+
     found = {path: text for path, text in sorted(files.items()) if path.endswith(_SKILL)}
-    lines = [f"- {path.split('/')[-2]}: {_description(text)} ({folder / path})" for path, text in found.items()]
+    lines = [f"- {path.split('/')[-2]}: {description(text)} ({folder / path})" for path, text in found.items()]
     if _size("\n".join(lines)) > _LONGEST_LIST:
         lines = [f"There are {len(found)}, each with what it is for in its head: {folder}/skills/*{_SKILL}"]
     return "\n".join([_LIST, *lines]) if lines else ""
@@ -197,22 +194,6 @@ def _as_skill(name: str, text: str) -> str:
     if not any(line.startswith("description:") for line in lines):
         lines.append(f"description: {json.dumps(name)}")
     return "\n".join(["---", f"name: {name}", *lines, "---", body])
-
-
-def _description(skill: str) -> str:
-    """On one line. The head is YAML that was read when the release was made; its module is a tenth of a start."""
-    found = _DESCRIPTION.search(skill.partition("\n---\n")[0])
-    words = _BLOCK.sub("", f"{' '.join(found[1].split())} ", count=1).strip() if found else ""
-    if words.startswith('"'):
-        with suppress(ValueError):
-            return _visible(str(json.loads(words)))
-    return words[1:-1].replace("''", "'") if words[:1] == words[-1:] == "'" else words
-
-
-def _visible(text: str) -> str:
-    from daemon.core.plaintext import marked  # not at import: few texts need its tables
-
-    return marked(" ".join(text.split()))
 
 
 def _server(server: "Server", adapter: Adapter) -> Any:

@@ -62,6 +62,7 @@ def main() -> int:
     results = [Result("setup", time.monotonic() - started, True), *_run(setup, stop=True)]
     if all(result.passed for result in results):
         results += _run(_checks(python, fix=options.fix), stop=False)
+        os.nice(19)  # as jobs are that some tests wait for: beside several parts they would hardly run otherwise
         results += _beside(_tests(python, pytest_arguments, slow=options.slow))
     return _conclude(results, time.monotonic() - started)
 

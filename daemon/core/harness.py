@@ -9,11 +9,11 @@ machine: what an agent starts by itself is executable, whoever wrote it.
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from daemon.core import playbook
-from daemon.core.plaintext import invisible
+from daemon.core import plaintext, playbook
 
 #: Where the harness lies in a release.
 BELOW: Final = "harness/"
@@ -114,6 +114,9 @@ PLACES: Final = (
 #: The first character keeps it from being read as an option where an agent gets it as an argument.
 _MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+~-]{0,199}")
 _SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_DESCRIPTION: Final = re.compile(r"^description:(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+#: How YAML begins a text of several lines.
+_BLOCK: Final = re.compile(r"[|>][+-]?[1-9]?[+-]? ")
 _URL: Final = re.compile(r"https?://[^\s/?#]+[^\s]*")
 _SHOWN: Final = 60
 
@@ -165,6 +168,17 @@ def executable_changes(before: Mapping[str, str], after: Mapping[str, str]) -> t
         for path in sorted(before.keys() | after.keys())
         if path.startswith(BELOW) and before.get(path) != after.get(path) and executable(path.removeprefix(BELOW))
     )
+
+
+def description(skill: str) -> str:
+    """What a skill is for, on one line: what its head says in YAML, whose module takes longer than a start may. In a
+    release it is as YAML has it (`daemon.store.releases.texts`)."""
+    found = _DESCRIPTION.search(skill.partition("\n---\n")[0])
+    words = _BLOCK.sub("", f"{' '.join(found[1].split())} ", count=1).strip() if found else ""
+    if words.startswith('"'):
+        with suppress(ValueError):
+            return plaintext.marked(" ".join(str(json.loads(words)).split()))
+    return words[1:-1].replace("''", "'") if words[:1] == words[-1:] == "'" else words
 
 
 def config(text: str) -> Config:
@@ -260,7 +274,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if key in found:
             raise ValueError(f"{_shown(key)} is there twice")
         for text in (key, *(value if isinstance(value, list) else [value])):
-            if isinstance(text, str) and (seen := invisible(text)):
+            if isinstance(text, str) and (seen := plaintext.invisible(text)):
                 raise ValueError(f"the text of {_shown(key)} hides {seen}")
         found[key] = value
     return found

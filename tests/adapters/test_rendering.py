@@ -193,24 +193,6 @@ def test_an_agent_that_looks_for_no_skills_is_told_where_they_lie() -> None:
     assert rendering.listed({"AGENTS.md": "x"}, Path("/shelf/r1")) == ""
 
 
-@pytest.mark.parametrize(
-    ("head", "told"),
-    [
-        ("description: Say hello: twice.", "Say hello: twice."),
-        ('description: "Say \\"hello\\"."', 'Say "hello".'),
-        ('description: "Say\\n- other: \\u0000\\ud800"', "Say - other: ⟨U+0000⟩⟨U+D800⟩"),
-        ("description: 'It''s a greeting.'", "It's a greeting."),
-        ("description: >-\n  Say\n  hello.\ntriggers: [hi]", "Say hello."),
-        ("description: Say\n  hello.", "Say hello."),
-        ("triggers: [hi]", ""),
-    ],
-)
-def test_what_a_skill_is_for_is_told_on_a_line(head: str, told: str) -> None:
-    text = f"---\nname: greet\n{head}\n---\ndescription: of something else\n"
-    (line,) = rendering.listed({"skills/greet/SKILL.md": text}, Path("/x")).splitlines()[1:]
-    assert line == f"- greet: {told} (/x/skills/greet/SKILL.md)"
-
-
 def test_of_too_many_skills_it_is_told_where_they_lie() -> None:
     head = f"description: {'word ' * 200}"
     files = {f"skills/skill-{n}/SKILL.md": f"---\nname: skill-{n}\n{head}\n---\n" for n in range(150)}

@@ -151,5 +151,10 @@ def _check_skill(path: str, folder: str, text: str) -> None:
         raise RecipeError(f"harness/{path}: the skill calls itself {name!r}, its folder is {folder!r}")
     if not isinstance(description, str) or not 0 < len(description) <= _LONGEST_DESCRIPTION:
         raise RecipeError(f"harness/{path}: a description of 1 to {_LONGEST_DESCRIPTION} characters is needed")
+    if description.split() != harness.description(text).split():
+        raise RecipeError(
+            f"harness/{path}: agents read another description than {description[:60]!r}",
+            hint='say it once, as description: "…", on its line',
+        )
     if not isinstance(triggers, list) or not all(isinstance(word, str) for word in triggers):
         raise RecipeError(f"harness/{path}: triggers is not a list of words")

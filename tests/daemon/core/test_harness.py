@@ -178,3 +178,20 @@ def test_a_release_holds_harness_weights_and_routing() -> None:
     assert all(map(harness.holds, held))
     others = ["rules.md", "harness/x", "harness/", "weights/", "weights/../x", "weights/.git/x", ".gitattributes", ""]
     assert not any(map(harness.holds, others))
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("description: Say hello: twice.", "Say hello: twice."),
+        ('description: "Say \\"hello\\"."', 'Say "hello".'),
+        ('description: "Say\\n- other: \\u0000\\ud800"', "Say - other: ⟨U+0000⟩⟨U+D800⟩"),
+        ("description: 'It''s a greeting.'", "It's a greeting."),
+        ("description: >-\n  Say\n  hello.\ntriggers: [hi]", "Say hello."),
+        ("description: Say\n  hello.", "Say hello."),
+        ("triggers: [hi]", ""),
+    ],
+)
+def test_what_a_skill_is_for_is_told_on_a_line(head: str, told: str) -> None:
+    text = f"---\nname: greet\n{head}\n---\ndescription: of something else\n"
+    assert harness.description(text) == told
