@@ -180,6 +180,20 @@ def variables(said: Mapping[str, Source | None], values: Mapping[str, Any]) -> d
     return {name: None if source is None else template.word(source, values) for name, source in said.items()}
 
 
+def surroundings(mode: Mode) -> dict[str, Any]:
+    """Places for what an agent runs, which is to find what the person has (None: no such variable) of what a mode sets
+    for the agent itself."""
+    theirs = {name: os.environ.get(name) for name in mode.environment}
+    cache = theirs.get("XDG_CACHE_HOME", "")
+    return {
+        "REEF_THEIRS": theirs,
+        "REEF_CACHE_HOME": (str(Path.home() / ".cache") if cache is None else cache)
+        if "XDG_CACHE_HOME" in theirs
+        else None,
+        "REEF_UNSET": "XDG_CACHE_HOME" if cache is None else "",
+    }
+
+
 def _arguments(mode: Mode, directory: Path, values: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     for one in mode.arguments:

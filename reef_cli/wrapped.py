@@ -259,10 +259,10 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
     if said["REEF_RULES"]:  # see daemon.store.carried
         more["tag_rules"] = "told"
     headers = declared.headers(run, told.scenario, folder, **more)
-    moves, theirs = "XDG_CACHE_HOME" in wrapped.mode.environment, os.environ.get("XDG_CACHE_HOME")
     return {
         **said,
         **rendering.models(wrapped.adapter.listing(wrapped.mode), serves["models"], serves["context"], said),
+        **session.surroundings(wrapped.mode),
         "REEF_URL": serves["url"],
         "REEF_TOKEN_FILE": token,
         "REEF_TOKEN": secret,
@@ -271,9 +271,6 @@ def _values(wrapped: Wrapped, run: str, *, chosen: Chosen) -> dict[str, Any]:
         "REEF_ADAPTER": wrapped.adapter.name,
         "REEF_FOLDER": str(folder),
         "REEF_CONFIG_HOME": os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config"),
-        # What the commands of an agent see that has a cache folder of its own: the person's, set or not.
-        "REEF_CACHE_HOME": (str(Path.home() / ".cache") if theirs is None else theirs) if moves else None,
-        "REEF_UNSET": "XDG_CACHE_HOME" if moves and theirs is None else "",
         # Where it is installed, for a check, too: what Python compiles then is there for the first run.
         "REEF_BYTECODE": str(Place(wrapped.home.agents / wrapped.adapter.name).bytecode),
         "REEF_QUOTED_TOKEN_FILE": shlex.quote(token),

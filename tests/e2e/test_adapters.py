@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from adapters.agent import ModeName
+from adapters.agent import MODES, ModeName
 from adapters.plan import Choice
 from daemon.core import harness
 from daemon.core.paths import Home
@@ -193,6 +193,19 @@ def test_claude_codes_own_log_of_servers_leaves_the_persons_caches_alone(reef_ho
             assert seen.read_text() == f"cache: {stands}\n" * 2
         assert [path.name for path in user.rglob("*")] == ["project"]
         assert list((kept / "cache").rglob("mcp-logs-beacon"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_opencode_runs_finds_the_persons_folders(reef_home: Home, tmp_path: Path, mode: ModeName) -> None:
+    """And none of what Reef sets for OpenCode alone."""
+    names = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "npm_config_cache", "OPENCODE_CONFIG", "REEF_TOKEN")
+    tells = f"echo {' '.join(f'${{{name}-unset}}' for name in names)}."
+    with installed(reef_home, tmp_path / "user", "opencode", mode) as case:
+        case.provider.turns = (Turn("", (bash(tells),)), TASK[-1])
+        for cache in ({}, {"XDG_CACHE_HOME": str(tmp_path / "theirs")}):
+            assert case.run(*case.tested.ask, PROMPT, **cache).returncode == 0
+            shown = cache.get("XDG_CACHE_HOME", "unset")
+            assert f"unset {shown} unset unset unset unset." in str(case.asked()[-1]["messages"])
 
 
 def _server(mark: Path) -> dict[str, Any]:
