@@ -164,13 +164,16 @@ def second_release(log: Path) -> dict[str, str]:
 
 
 def listening(terminal: Terminal, told: Told) -> str:
-    """What is seen when it listens, after its questions about who it works for, which may come a moment later."""
-    deadline, settled = time.monotonic() + 120, 0
+    """What is seen when it listens, after its questions about who it works for, which may come a moment later. One that
+    is drawn anew has its first answer chosen again: a key waits until the screen stays as it is.
+    """
+    deadline, settled, still, before = time.monotonic() + 120, 0, 0, ""
     while settled < 10:
         shown = terminal.screen()
         assert time.monotonic() < deadline, f"{told.adapter} does not listen:\n{shown}"
+        still, before = still + 1 if shown == before else 0, shown
         key = next((key for asked, key in told.keys if asked in shown), None)
-        if key is not None:
+        if key is not None and still >= 5:
             terminal("send-keys", key)
             changed(terminal, shown)
         settled = settled + 1 if key is None and told.ready in shown else 0
