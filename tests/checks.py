@@ -27,7 +27,7 @@ LOCK = ROOT / "requirements" / "dev.txt"
 #: pytest's exit status where no test was chosen.
 _NO_TESTS = 5
 #: No part takes so long, on a busy machine neither: one that does hangs, and is ended with the stacks of its threads.
-_LONGEST_SECONDS = 7200
+_LONGEST_SECONDS = 4800
 PACKAGES = ("reef_cli", "daemon", "adapters", "recipes", "tests", "bench")
 
 
