@@ -300,6 +300,7 @@ async def test_while_the_daemon_is_gone_feedback_waits_and_says_so(reef_home: Ho
             await seen.until(lambda: "note …" in seen.marked)
             await seen.press("k", "minus", "z")
             await seen.until(lambda: "undo …" in seen.marked)
+            await seen.shows("undone: - bad on the last answer")  # it would take the next message's place
             await seen.press("0")
             await seen.shows(": s starts it")
         async with dashboard(reef_home) as seen:  # another one, after that one was left
