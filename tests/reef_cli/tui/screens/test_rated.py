@@ -262,6 +262,7 @@ async def test_without_a_daemon_tasks_say_why(reef_home: Home) -> None:
             seen.app.desk.ratings.made("tsk_1")
             for _ in range(2):  # it can be tried again
                 await seen.press("k", "z")
+                await seen.rated()
                 await seen.shows("the daemon is not running (reef start)")
             await seen.press("k", "t")
             await seen.shows(": s starts it")
