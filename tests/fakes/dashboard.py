@@ -87,6 +87,9 @@ class FakeDaemon:
         self.closeup.hang_up()
         self._send(None)
         for listening in server.servers:
+            for one in listening.sockets:
+                asyncio.get_running_loop().remove_reader(one.fileno())
+            await asyncio.sleep(0.001)  # Python 3.11 never closes what was taken just before a server is closed
             listening.close()
         for connection in list(server.server_state.connections):
             connection.shutdown()
